@@ -1,0 +1,16 @@
+# Writes doc_pages.cc: one raw string a page. Run by rooms.cmake with -DOUT= and -DDOCS=.
+file(GLOB pages ${DOCS}/*.md)
+list(SORT pages)
+set(text "#include \"cli/doc_pages.h\"\n\nnamespace batchwright::cli {\n\nconst std::vector<DocPage>& doc_pages() {\n  static const std::vector<DocPage> pages = {\n")
+foreach(page ${pages})
+  get_filename_component(name ${page} NAME_WE)
+  file(READ ${page} body HEX)
+  string(LENGTH "${body}" length)
+  math(EXPR bytes "${length} / 2")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" escaped "${body}")
+  # A literal may be long, but a line of a source file should not be: break it every 64 bytes.
+  string(REGEX REPLACE "((\\\\x[0-9a-f][0-9a-f])(\\\\x[0-9a-f][0-9a-f])?(\\\\x[0-9a-f][0-9a-f])?(\\\\x[0-9a-f][0-9a-f])?(\\\\x[0-9a-f][0-9a-f])?(\\\\x[0-9a-f][0-9a-f])?(\\\\x[0-9a-f][0-9a-f])?(\\\\x[0-9a-f][0-9a-f])?)" "\\1\"\n\"" escaped "${escaped}")
+  string(APPEND text "      {\"${name}\", std::string_view(\"${escaped}\", ${bytes})},\n")
+endforeach()
+string(APPEND text "  };\n  return pages;\n}\n\n}  // namespace batchwright::cli\n")
+file(WRITE ${OUT} "${text}")

@@ -1,0 +1,81 @@
+# A room is a folder src/<room>: one static library, and the test program tests/<room>/*_test.cc.
+
+function(batchwright_room_tests name)
+  if(NOT BATCHWRIGHT_TESTS)
+    return()
+  endif()
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cc)
+  if(NOT tests)
+    return()
+  endif()
+  add_executable(${name}_test ${tests})
+  target_link_libraries(${name}_test PRIVATE ${ARGN} batchwright_flags GTest::gtest_main)
+  target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(${name}_test PRIVATE
+    BATCHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}" BATCHWRIGHT_BINARY_DIR="${CMAKE_BINARY_DIR}"
+    BATCHWRIGHT_PYTHON="${BATCHWRIGHT_PYTHON}")
+  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${name})
+endfunction()
+
+# batchwright_room(NAME [USES room...] [LIBRARIES target...]): a room without sources yet is an empty interface.
+function(batchwright_room name)
+  cmake_parse_arguments(ROOM "" "" "USES;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  list(TRANSFORM ROOM_USES PREPEND batchwright_)
+  if(sources)
+    add_library(batchwright_${name} STATIC ${sources})
+    target_link_libraries(batchwright_${name} PRIVATE batchwright_flags PUBLIC ${ROOM_USES} ${ROOM_LIBRARIES})
+    target_precompile_headers(batchwright_${name} PRIVATE <algorithm> <cstdint> <filesystem> <map> <memory>
+      <optional> <span> <string> <string_view> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+    target_compile_definitions(batchwright_${name} PRIVATE BATCHWRIGHT_PYTHON="${BATCHWRIGHT_PYTHON}"
+      BATCHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  else()
+    add_library(batchwright_${name} INTERFACE)
+    target_link_libraries(batchwright_${name} INTERFACE ${ROOM_USES} ${ROOM_LIBRARIES})
+  endif()
+  batchwright_room_tests(${name} batchwright_${name})
+endfunction()
+
+# batchwright_program(PROGRAM ROOM ...): src/<room>/main.cc becomes the program, the rest of the room a library.
+function(batchwright_program program name)
+  cmake_parse_arguments(ROOM "" "" "USES;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  list(TRANSFORM ROOM_USES PREPEND batchwright_)
+  add_library(batchwright_${name} STATIC ${sources} ${BATCHWRIGHT_DOCS_SOURCE})
+  target_link_libraries(batchwright_${name} PRIVATE batchwright_flags PUBLIC ${ROOM_USES} ${ROOM_LIBRARIES})
+  target_precompile_headers(batchwright_${name} PRIVATE <string> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+  target_compile_definitions(batchwright_${name} PRIVATE BATCHWRIGHT_PYTHON="${BATCHWRIGHT_PYTHON}"
+    BATCHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_executable(${program} ${CMAKE_SOURCE_DIR}/src/${name}/main.cc)
+  target_link_libraries(${program} PRIVATE batchwright_${name} batchwright_flags)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  batchwright_room_tests(${name} batchwright_${name})
+endfunction()
+
+# Every docs/<verb>.md becomes a string in the program, so that --help prints the page itself.
+file(GLOB BATCHWRIGHT_DOC_PAGES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
+set(BATCHWRIGHT_DOCS_SOURCE ${CMAKE_BINARY_DIR}/generated/doc_pages.cc)
+add_custom_command(OUTPUT ${BATCHWRIGHT_DOCS_SOURCE}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${BATCHWRIGHT_DOCS_SOURCE} -DDOCS=${CMAKE_SOURCE_DIR}/docs
+          -P ${CMAKE_SOURCE_DIR}/cmake/embed_docs.cmake
+  DEPENDS ${BATCHWRIGHT_DOC_PAGES} ${CMAKE_SOURCE_DIR}/cmake/embed_docs.cmake)
+
+# batchwright_engine(USES room...): the engine's library, its program and its tests.
+function(batchwright_engine)
+  cmake_parse_arguments(ROOM "" "" "USES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/engine/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  list(TRANSFORM ROOM_USES PREPEND batchwright_)
+  separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
+  get_target_property(torch_includes torch INTERFACE_INCLUDE_DIRECTORIES)
+  add_library(batchwright_engine STATIC ${sources})
+  target_include_directories(batchwright_engine SYSTEM PUBLIC ${torch_includes})
+  target_compile_options(batchwright_engine PUBLIC ${torch_flags})
+  target_link_libraries(batchwright_engine PRIVATE batchwright_flags PUBLIC ${ROOM_USES} ${TORCH_LIBRARIES})
+  target_precompile_headers(batchwright_engine PRIVATE <ATen/ATen.h> <fmt/format.h> <nlohmann/json.hpp>)
+  add_executable(batchwright-engine ${CMAKE_SOURCE_DIR}/src/engine/main.cc)
+  target_link_libraries(batchwright-engine PRIVATE batchwright_engine batchwright_flags)
+  set_target_properties(batchwright-engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  batchwright_room_tests(engine batchwright_engine)
+endfunction()

@@ -1,0 +1,18 @@
+# Tests of the project's own structure: the ladder of rooms, headers that compile alone, the format.
+add_test(NAME structure.ladder
+  COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/structure/ladder_test.py ${CMAKE_SOURCE_DIR})
+set_tests_properties(structure.ladder PROPERTIES LABELS structure)
+
+# One object a header, each including nothing but that header: building this target is the test.
+file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*/*.h)
+list(FILTER headers EXCLUDE REGEX "^engine/")
+set(alone_sources)
+foreach(header ${headers})
+  string(REPLACE "/" "_" stem ${header})
+  set(source ${CMAKE_BINARY_DIR}/headers_alone/${stem}.cc)
+  file(GENERATE OUTPUT ${source} CONTENT "#include \"${header}\"  // IWYU pragma: keep\n")
+  list(APPEND alone_sources ${source})
+endforeach()
+add_library(headers_alone OBJECT ${alone_sources})
+target_link_libraries(headers_alone PRIVATE batchwright_flags batchwright_cli)
+target_compile_options(headers_alone PRIVATE -O0 -g0)

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace batchwright::check {
+
+enum class Severity { Mistake, Note };
+enum class Affects { Gradient, Schedule, Report, Memory };
+enum class Verdict { Ok, Mistake, CannotTell };
+
+// One thing found at one place. `kind` is a name of the catalogue (src/check/kinds.h).
+struct Finding {
+  std::string kind;
+  Severity severity = Severity::Mistake;
+  int line = 0;             // 1-based; 0 when the finding has no line (a log as a whole)
+  std::string what;         // what the file does, in one clause
+  std::string consequence;  // what follows, in numbers where they are known
+  std::string fix;          // what to write instead
+  Affects affects = Affects::Gradient;
+  // For loops: the weight with which each micro-batch enters an optimizer step, by label ("step 3": [..]).
+  std::optional<std::map<std::string, std::vector<double>>> effective_weights;
+};
+
+struct FileReport {
+  std::string path;
+  Verdict verdict = Verdict::Ok;
+  std::vector<Finding> findings;
+  std::string missing;  // for CannotTell: what would have to be known
+};
+
+}  // namespace batchwright::check

@@ -1,0 +1,114 @@
+#include "cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/doc_pages.h"
+#include "cli/verbs.h"
+
+namespace batchwright::cli {
+
+// Each is defined in src/cli/verb_<name>.cc.
+// (declarations of the verbs stand here, one a line)
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all = {
+      // (one line a verb: {"plan", "predict every split's memory and time", add_plan_verb},)
+  };
+  return all;
+}
+
+namespace {
+
+std::string overview() {
+  std::string text =
+      "batchwright: find the micro-batch x accumulation split of your effective batch that trains soonest\n\n"
+      "usage: batchwright VERB ... [--json]\n\n";
+  for (const Verb& verb : verbs()) text += fmt::format("  {:10} {}\n", verb.name, verb.summary);
+  return text + "\n`batchwright VERB --help` prints the verb's page. `batchwright --version` prints the version.\n";
+}
+
+// The words that follow a verb decide whether errors are printed as JSON: the caller may have failed before parsing.
+bool wants_json(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    if (std::string_view(argv[i]) == "--json") return true;
+  }
+  return false;
+}
+
+void print_error(const Error& error, bool as_json) {
+  fmt::print(stderr, "batchwright: {}\n", error.what());
+  if (!as_json) return;
+  const Json document = {{"version", 1},
+                         {"error",
+                          {{"kind", error_kind_name(error.kind())},
+                           {"subject", error.subject()},
+                           {"message", error.message()},
+                           {"hint", error.hint()}}}};
+  fmt::print("{}\n", dump_line(document));
+}
+
+int run_verb(const Verb& verb, int argc, char** argv) {
+  CLI::App app{std::string(verb.summary), fmt::format("batchwright {}", verb.name)};
+  app.set_help_flag();  // --help prints docs/<verb>.md, not a generated list
+  int code = 0;
+  verb.add(app, code);
+  try {
+    app.parse(argc - 1, argv + 1);
+  } catch (const CLI::ParseError& e) {
+    throw Error(ErrorKind::Usage, fmt::format("batchwright {}", verb.name), e.what(),
+                fmt::format("`batchwright {} --help` lists the options", verb.name));
+  }
+  return code;
+}
+
+int dispatch(int argc, char** argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "--help";
+  if (first == "--version") {
+    fmt::print("batchwright {}\n", BATCHWRIGHT_VERSION);
+    return 0;
+  }
+  if (first == "--help" || first == "-h" || first == "help") {
+    fmt::print("{}", overview());
+    return 0;
+  }
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs()) {
+    names.push_back(verb.name);
+    if (verb.name != first) continue;
+    for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+      if (std::string_view(argv[i]) != "--help" && std::string_view(argv[i]) != "-h") continue;
+      for (const DocPage& page : doc_pages()) {
+        if (page.name == verb.name) fmt::print("{}", page.text);
+      }
+      return 0;
+    }
+    return run_verb(verb, argc, argv);
+  }
+  const std::string near = nearest_choice(first, names);
+  throw Error(ErrorKind::Usage, std::string(first), "is not a verb of batchwright",
+              near.empty() ? "`batchwright --help` lists them" : fmt::format("Did you mean '{}'?", near));
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  const bool as_json = wants_json(argc, argv);
+  try {
+    return dispatch(argc, argv);
+  } catch (const Error& e) {
+    print_error(e, as_json);
+    return exit_code(e.kind());
+  } catch (const std::exception& e) {
+    print_error(Error(ErrorKind::Internal, "internal fault", e.what(), "Please report it with the command line"), as_json);
+    return exit_code(ErrorKind::Internal);
+  }
+}
+
+}  // namespace batchwright::cli

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace batchwright::run {
+
+enum class Method { Full, Lora };
+enum class Schedule { Linear, Cosine, Constant };
+
+struct LoraOptions {
+  std::int64_t rank = 16;
+  double alpha = 32;  // the update is scaled by alpha / rank
+  double dropout = 0.05;
+  std::vector<std::string> targets = {"all-linear"};  // module names, or all-linear: every linear layer but the head
+};
+
+// What training computes, whatever the split: two runs with equal options see equal gradients.
+// Field names in JSON are those of ../docs/train.md's options with underscores.
+struct TrainingOptions {
+  std::int64_t effective_batch = 0;
+  Method method = Method::Full;
+  LoraOptions lora;
+  std::int64_t max_length = 128;
+  std::optional<std::int64_t> steps;  // optimizer steps; wins over epochs
+  double epochs = 1;
+  double learning_rate = 5e-4;
+  std::int64_t warmup_steps = 0;
+  Schedule schedule = Schedule::Linear;
+  double weight_decay = 0;
+  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  double clip = 1.0;  // maximum gradient norm; 0: no clipping
+  std::optional<double> model_dropout;  // overrides every dropout rate of config.json
+  std::uint64_t seed = 0;
+  double eval_fraction = 0.1;
+  int threads = 0;  // 0: every core this process may use
+  std::int64_t memory_limit_bytes = 0;  // 0: none
+  std::string layout = "auto";          // auto, packed, sorted, arrival
+  std::string checkpointing = "none";   // none, selective, full
+
+  // Throws Usage naming the option that is out of range.
+  void check() const;
+};
+
+Json to_json(const TrainingOptions& options);
+TrainingOptions training_options_from_json(const Json& object, const std::string& subject);
+
+// One split as a person writes it: "8x4" or "8x4x2" (micro-batch x accumulation steps x devices).
+struct Split {
+  std::int64_t micro_batch = 1;
+  std::int64_t accumulation_steps = 1;
+  std::int64_t devices = 1;
+
+  std::int64_t effective_batch() const { return micro_batch * accumulation_steps * devices; }
+  bool operator==(const Split&) const = default;
+};
+
+Split parse_split(const std::string& text, const std::string& subject);  // throws Usage
+std::string to_string(const Split& split);                               // "8x4"; "8x4x2" when devices > 1
+
+enum class JobMode { Trials, Train };
+
+// The file that starts batchwright-engine: `batchwright-engine JOB.json`, with BATCHWRIGHT_SOCKET set.
+// Trials: load, say hello, then serve `split` messages until `stop`. Train: train with `split`, write steps.jsonl,
+// summary.json and the model under run_folder, mirroring every step on the socket.
+struct EngineJob {
+  JobMode mode = JobMode::Trials;
+  std::string model_folder;
+  std::string token_file;
+  std::string run_folder;
+  Split split;  // Train only
+  TrainingOptions options;
+};
+
+Json to_json(const EngineJob& job);
+EngineJob engine_job_from_json(const Json& object, const std::string& subject);
+
+}  // namespace batchwright::run

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/json.h"
+
+namespace batchwright::run {
+
+// The workload protocol: JSON lines over a Unix-domain socket whose path is in the environment variable
+// BATCHWRIGHT_SOCKET. The tuner listens, every worker (rank) connects. Each message is one object with a "type";
+// unknown fields are ignored, unknown types are an error. Bytes are integers, times are seconds.
+inline constexpr int kProtocolVersion = 1;
+
+// ---- worker to tuner
+struct Hello {
+  int protocol = kProtocolVersion;
+  std::string framework;  // "batchwright-engine 0.1.0, libtorch 2.13.0"
+  std::string device;     // "cpu, 2 threads"
+  bool can_resplit = false;
+  std::int64_t process_id = 0;
+  int rank = 0, world_size = 1;
+};
+// One optimizer step that is finished. Unknown values are null on the wire.
+struct StepReport {
+  std::int64_t step = 0;  // 1-based within the trial or the run
+  std::int64_t micro_steps = 0, examples = 0, tokens = 0, padded_tokens = 0;
+  double seconds = 0;
+  std::map<std::string, double> phases;  // input, forward, loss, backward, optimizer, collective, residual
+  std::optional<double> loss, grad_norm, learning_rate;
+  std::optional<std::int64_t> peak_bytes;  // since the trial began
+  int rank = 0, world_size = 1;
+};
+// The running trial failed; the worker is still there. kind: "out_of_memory", "rejected", "error".
+struct Failed {
+  std::string kind, message;
+  std::optional<std::int64_t> peak_bytes;
+  int rank = 0, world_size = 1;
+};
+// The trial or the run is finished. `result` carries a train run's summary.
+struct Done {
+  Json result;
+  int rank = 0, world_size = 1;
+};
+// Long work without steps (loading, evaluating): shown on the progress line. fraction in [0, 1] when known.
+struct Note {
+  std::string text;
+  std::optional<double> fraction;
+};
+
+// ---- tuner to worker
+// Run `steps` optimizer steps with this split. batch: "sampled" takes windows first_step, first_step + 1, ... of the
+// seeded sampler, the same for every split; "longest" takes the longest examples of the data for every step.
+struct RunSplit {
+  std::int64_t micro = 0, accum = 0, steps = 0, first_step = 0;
+  std::string batch = "sampled";
+  std::string layout = "auto", checkpointing = "none";
+  std::int64_t micro_tokens = 0;  // > 0: a token cut; micro and accum are 0 then
+};
+struct Stop {};
+
+using Message = std::variant<Hello, StepReport, Failed, Done, Note, RunSplit, Stop>;
+
+std::string to_line(const Message& message);  // without the newline
+// Throws InvalidInput with what is wrong; never on unknown fields.
+Message parse_message(std::string_view line);
+
+}  // namespace batchwright::run

@@ -1,0 +1,57 @@
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace batchwright {
+namespace {
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("batchwright_files_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Files, AtomicWriteReplacesAndLeavesNothingBeside) {
+  write_file_atomic(folder_ / "deep" / "a.json", "one");
+  write_file_atomic(folder_ / "deep" / "a.json", "two");
+  EXPECT_EQ(read_file(folder_ / "deep" / "a.json"), "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "deep"), {}), 1);
+}
+
+TEST_F(Files, AppendedLinesAddUp) {
+  append_line_synced(folder_ / "trials.jsonl", "{\"a\":1}");
+  append_line_synced(folder_ / "trials.jsonl", "{\"a\":2}");
+  EXPECT_EQ(read_file(folder_ / "trials.jsonl"), "{\"a\":1}\n{\"a\":2}\n");
+}
+
+TEST_F(Files, MissingFilesFoldersAndOversizeAreNamed) {
+  EXPECT_THROW(read_file(folder_ / "absent"), Error);
+  EXPECT_THROW(read_file(folder_), Error);
+  EXPECT_THROW(MappedFile(folder_ / "absent"), Error);
+  write_file_atomic(folder_ / "big", std::string(100, 'x'));
+  EXPECT_THROW(read_file(folder_ / "big", 99), Error);
+  EXPECT_EQ(MappedFile(folder_ / "big").bytes().size(), 100u);
+  EXPECT_THROW(write_file_atomic(folder_ / "big" / "child", "x"), Error);
+}
+
+TEST(Utf8, FindsTheFirstBadByte) {
+  EXPECT_EQ(invalid_utf8_at("plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"), std::string_view::npos);
+  EXPECT_EQ(invalid_utf8_at("ab\xff"), 2u);
+  EXPECT_EQ(invalid_utf8_at("a\xc0\xaf"), 1u);          // overlong
+  EXPECT_EQ(invalid_utf8_at("\xed\xa0\x80"), 0u);       // surrogate
+  EXPECT_EQ(invalid_utf8_at("abc\xe2\x82"), 3u);        // cut short
+  EXPECT_EQ(invalid_utf8_at("\xf5\x80\x80\x80"), 0u);   // past U+10FFFF
+}
+
+}  // namespace
+}  // namespace batchwright
