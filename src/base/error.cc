@@ -13,27 +13,39 @@ Error::Error(ErrorKind kind, std::string subject, std::string message, std::stri
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::No:
-    case ErrorKind::OutOfMemory: return 1;
+    case ErrorKind::OutOfMemory:
+      return 1;
     case ErrorKind::Usage:
     case ErrorKind::InvalidInput:
     case ErrorKind::NotFound:
-    case ErrorKind::Unsupported: return 2;
-    case ErrorKind::Interrupted: return 130;
-    case ErrorKind::Internal: return 70;
+    case ErrorKind::Unsupported:
+      return 2;
+    case ErrorKind::Interrupted:
+      return 130;
+    case ErrorKind::Internal:
+      return 70;
   }
   return 70;
 }
 
 std::string_view error_kind_name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Usage: return "usage";
-    case ErrorKind::InvalidInput: return "invalid_input";
-    case ErrorKind::NotFound: return "not_found";
-    case ErrorKind::Unsupported: return "unsupported";
-    case ErrorKind::No: return "no";
-    case ErrorKind::OutOfMemory: return "out_of_memory";
-    case ErrorKind::Interrupted: return "interrupted";
-    case ErrorKind::Internal: return "internal";
+    case ErrorKind::Usage:
+      return "usage";
+    case ErrorKind::InvalidInput:
+      return "invalid_input";
+    case ErrorKind::NotFound:
+      return "not_found";
+    case ErrorKind::Unsupported:
+      return "unsupported";
+    case ErrorKind::No:
+      return "no";
+    case ErrorKind::OutOfMemory:
+      return "out_of_memory";
+    case ErrorKind::Interrupted:
+      return "interrupted";
+    case ErrorKind::Internal:
+      return "internal";
   }
   return "internal";
 }

@@ -18,8 +18,8 @@ enum class ErrorKind {
   Internal,      // a fault of ours
 };
 
-// The one error type. `subject` names the file, field or option; `hint` says what to do next and may be empty.
-// Thrown by value; printing and exiting happen in cli only.
+// The one error type. `subject` names the file, field or option; `hint` says what to do next and may be
+// empty. Thrown by value; printing and exiting happen in cli only.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string subject, std::string message, std::string hint = "");

@@ -50,7 +50,7 @@ void write_all(int fd, std::string_view content, const std::filesystem::path& pa
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes) {
-  struct stat info {};
+  struct stat info{};
   const Descriptor file{open_for_reading(path, info)};
   std::string content;
   if (info.st_size > max_bytes) {
@@ -77,7 +77,8 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
   const std::filesystem::path temporary = path.string() + fmt::format(".{}.partial", ::getpid());
   try {
     const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (file.fd < 0) throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + system_reason() + ")");
+    if (file.fd < 0)
+      throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + system_reason() + ")");
     write_all(file.fd, content, path);
     if (::fsync(file.fd) != 0) {
       throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + system_reason() + ")");
@@ -93,7 +94,8 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 
 void append_line_synced(const std::filesystem::path& path, std::string_view line) {
   const Descriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)};
-  if (file.fd < 0) throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + system_reason() + ")");
+  if (file.fd < 0)
+    throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + system_reason() + ")");
   // One write call: a kill between two would leave a line without its end.
   write_all(file.fd, std::string(line) + "\n", path);
   if (::fsync(file.fd) != 0 && errno != EINVAL) {
@@ -107,7 +109,7 @@ std::string content_hash(std::string_view bytes) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  struct stat info {};
+  struct stat info{};
   const Descriptor file{open_for_reading(path, info)};
   size_ = static_cast<std::size_t>(info.st_size);
   if (size_ == 0) return;
@@ -142,10 +144,14 @@ std::size_t invalid_utf8_at(std::string_view text) {
       ++i;
       continue;
     }
-    if ((lead & 0xE0) == 0xC0) extra = 1, code = lead & 0x1F, least = 0x80;
-    else if ((lead & 0xF0) == 0xE0) extra = 2, code = lead & 0x0F, least = 0x800;
-    else if ((lead & 0xF8) == 0xF0) extra = 3, code = lead & 0x07, least = 0x10000;
-    else return i;
+    if ((lead & 0xE0) == 0xC0)
+      extra = 1, code = lead & 0x1F, least = 0x80;
+    else if ((lead & 0xF0) == 0xE0)
+      extra = 2, code = lead & 0x0F, least = 0x800;
+    else if ((lead & 0xF8) == 0xF0)
+      extra = 3, code = lead & 0x07, least = 0x10000;
+    else
+      return i;
     if (i + extra >= text.size()) return i;
     for (std::size_t k = 1; k <= extra; ++k) {
       if ((byte(i + k) & 0xC0) != 0x80) return i;

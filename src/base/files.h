@@ -12,11 +12,12 @@ namespace batchwright {
 // The whole file. Throws NotFound (missing, unreadable or a folder) or InvalidInput (larger than max_bytes).
 std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes = 1ll << 34);
 
-// Writes to a temporary file beside `path`, syncs it, and renames it over `path`: a reader sees the old file or
-// the new one, never a part. Creates the parent folder. Throws InvalidInput with the system's reason.
+// Writes to a temporary file beside `path`, syncs it, and renames it over `path`: a reader sees the old file
+// or the new one, never a part. Creates the parent folder. Throws InvalidInput with the system's reason.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
-// Appends content plus a newline and syncs: after return the line survives a kill of this process and of the machine.
+// Appends content plus a newline and syncs: after return the line survives a kill of this process and of the
+// machine.
 void append_line_synced(const std::filesystem::path& path, std::string_view line);
 
 // 128-bit XXH3 of the bytes as 32 hexadecimal digits: names cache entries; not for security.

@@ -25,7 +25,8 @@ Json parse_json(std::string_view text, const std::string& subject) {
   // dump and the destructor recurse over the value, so depth is bounded here, once, for the whole program.
   const Json::parser_callback_t bounded = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > kMaxDepth) {
-      throw Error(ErrorKind::InvalidInput, subject, fmt::format("is nested deeper than {} levels", kMaxDepth));
+      throw Error(ErrorKind::InvalidInput, subject,
+                  fmt::format("is nested deeper than {} levels", kMaxDepth));
     }
     return true;
   };
@@ -46,11 +47,15 @@ Json read_json_file(const std::filesystem::path& path, std::int64_t max_bytes) {
   return parse_json(read_file(path, max_bytes), path.string());
 }
 
-std::string dump_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
-JsonFields::JsonFields(const Json& object, std::string subject) : object_(object), subject_(std::move(subject)) {
+JsonFields::JsonFields(const Json& object, std::string subject)
+    : object_(object), subject_(std::move(subject)) {
   if (!object_.is_object()) {
-    throw Error(ErrorKind::InvalidInput, subject_, "must be a JSON object, and is " + std::string(object_.type_name()));
+    throw Error(ErrorKind::InvalidInput, subject_,
+                "must be a JSON object, and is " + std::string(object_.type_name()));
   }
 }
 
@@ -111,7 +116,8 @@ std::int64_t JsonFields::integer(std::string_view name, std::int64_t low, std::i
 
 double JsonFields::number(std::string_view name, double low, double high) const {
   const Json& value = require(name);
-  if (!value.is_number()) fail(name, fmt::format("must be a number, and is {}", dump_line(value).substr(0, 60)));
+  if (!value.is_number())
+    fail(name, fmt::format("must be a number, and is {}", dump_line(value).substr(0, 60)));
   const double result = value.get<double>();
   if (!(result >= low && result <= high)) {
     fail(name, fmt::format("must lie between {} and {}, and is {}", low, high, result));

@@ -34,7 +34,8 @@ class JsonFields {
   std::string text(std::string_view name) const;
   std::string text(std::string_view name, const std::string& fallback) const;
   std::int64_t integer(std::string_view name, std::int64_t low, std::int64_t high) const;
-  std::int64_t integer(std::string_view name, std::int64_t low, std::int64_t high, std::int64_t fallback) const;
+  std::int64_t integer(std::string_view name, std::int64_t low, std::int64_t high,
+                       std::int64_t fallback) const;
   double number(std::string_view name, double low, double high) const;
   double number(std::string_view name, double low, double high, double fallback) const;
   bool boolean(std::string_view name, bool fallback) const;

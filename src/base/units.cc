@@ -16,7 +16,8 @@ namespace {
 bool split_number(std::string_view text, double& number, std::string_view& unit) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc() || !std::isfinite(number) || number < 0) return false;
   unit = text.substr(static_cast<std::size_t>(end - text.data()));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
@@ -60,10 +61,12 @@ std::int64_t parse_bytes(std::string_view text, const std::string& subject) {
   std::string_view unit;
   if (split_number(text, number, unit)) {
     for (const auto& [name, factor] : kUnits) {
-      if (unit == name && number * factor < 9e18) return static_cast<std::int64_t>(std::llround(number * factor));
+      if (unit == name && number * factor < 9e18)
+        return static_cast<std::int64_t>(std::llround(number * factor));
     }
   }
-  throw Error(ErrorKind::Usage, subject, fmt::format("'{}' is not a size", text), "Write it like 900MiB, 2GiB or 1.5GB");
+  throw Error(ErrorKind::Usage, subject, fmt::format("'{}' is not a size", text),
+              "Write it like 900MiB, 2GiB or 1.5GB");
 }
 
 double parse_seconds(std::string_view text, const std::string& subject) {
@@ -76,7 +79,8 @@ double parse_seconds(std::string_view text, const std::string& subject) {
       if (unit == name && number * factor < 1e9) return number * factor;
     }
   }
-  throw Error(ErrorKind::Usage, subject, fmt::format("'{}' is not a time", text), "Write it like 60s, 5m or 1h");
+  throw Error(ErrorKind::Usage, subject, fmt::format("'{}' is not a time", text),
+              "Write it like 60s, 5m or 1h");
 }
 
 std::string format_bytes(std::int64_t bytes) {

@@ -31,10 +31,12 @@ std::string overview() {
       "batchwright: find the micro-batch x accumulation split of your effective batch that trains soonest\n\n"
       "usage: batchwright VERB ... [--json]\n\n";
   for (const Verb& verb : verbs()) text += fmt::format("  {:10} {}\n", verb.name, verb.summary);
-  return text + "\n`batchwright VERB --help` prints the verb's page. `batchwright --version` prints the version.\n";
+  return text +
+         "\n`batchwright VERB --help` prints the verb's page. `batchwright --version` prints the version.\n";
 }
 
-// The words that follow a verb decide whether errors are printed as JSON: the caller may have failed before parsing.
+// The words that follow a verb decide whether errors are printed as JSON: the caller may have failed before
+// parsing.
 bool wants_json(int argc, char** argv) {
   for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     if (std::string_view(argv[i]) == "--json") return true;
@@ -106,7 +108,9 @@ int run(int argc, char** argv) {
     print_error(e, as_json);
     return exit_code(e.kind());
   } catch (const std::exception& e) {
-    print_error(Error(ErrorKind::Internal, "internal fault", e.what(), "Please report it with the command line"), as_json);
+    print_error(
+        Error(ErrorKind::Internal, "internal fault", e.what(), "Please report it with the command line"),
+        as_json);
     return exit_code(ErrorKind::Internal);
   }
 }

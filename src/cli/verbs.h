@@ -6,9 +6,10 @@
 
 namespace batchwright::cli {
 
-// One verb of the command line. `add` gives `app` (already named and described) its options and a callback that does
-// the work, prints results to stdout and sets `exit_code`. What it throws (Error) is printed by cli.cc.
-// Every option must stand in docs/<name>.md, which is what --help prints: tests/cli/docs_test.cc compares them.
+// One verb of the command line. `add` gives `app` (already named and described) its options and a callback
+// that does the work, prints results to stdout and sets `exit_code`. What it throws (Error) is printed by
+// cli.cc. Every option must stand in docs/<name>.md, which is what --help prints: tests/cli/docs_test.cc
+// compares them.
 struct Verb {
   std::string_view name;
   std::string_view summary;

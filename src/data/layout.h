@@ -24,12 +24,14 @@ struct MicroBatch {
   std::int64_t padded_tokens = 0;  // members * longest for the padded layouts, real_tokens for Packed
 };
 
-// Cuts a window of examples with these lengths (tokens each) into micro-batches of at most micro_batch examples:
-// ceil(examples / micro_batch) of them, every example exactly once. Deterministic.
-std::vector<MicroBatch> cut_window(std::span<const std::int32_t> lengths, std::int64_t micro_batch, Layout layout);
+// Cuts a window of examples with these lengths (tokens each) into micro-batches of at most micro_batch
+// examples: ceil(examples / micro_batch) of them, every example exactly once. Deterministic.
+std::vector<MicroBatch> cut_window(std::span<const std::int32_t> lengths, std::int64_t micro_batch,
+                                   Layout layout);
 
-// The second kind of cut: micro-batches filled to at most micro_tokens real tokens each (one example may exceed it
-// alone), by length. The number of micro-batches follows from the lengths.
-std::vector<MicroBatch> cut_window_by_tokens(std::span<const std::int32_t> lengths, std::int64_t micro_tokens);
+// The second kind of cut: micro-batches filled to at most micro_tokens real tokens each (one example may
+// exceed it alone), by length. The number of micro-batches follows from the lengths.
+std::vector<MicroBatch> cut_window_by_tokens(std::span<const std::int32_t> lengths,
+                                             std::int64_t micro_tokens);
 
 }  // namespace batchwright::data

@@ -14,12 +14,13 @@ struct HoldOut {
 };
 
 // Shuffles all rows with `seed` (a data file is often sorted by label), then keeps round(rows * fraction) for
-// evaluation. The result depends on (rows, fraction, seed) only. Throws Usage when a side that must not be empty is.
+// evaluation. The result depends on (rows, fraction, seed) only. Throws Usage when a side that must not be
+// empty is.
 HoldOut split_rows(std::uint32_t rows, double held_out_fraction, std::uint64_t seed);
 
-// Which examples make up effective batch number `step` (0-based, counted in optimizer steps over all epochs): a
-// function of (seed, epoch, step) alone, never of how the batch is cut. Every epoch is a fresh permutation; the last
-// window of an epoch may hold fewer than effective_batch rows and never reaches into the next epoch.
+// Which examples make up effective batch number `step` (0-based, counted in optimizer steps over all epochs):
+// a function of (seed, epoch, step) alone, never of how the batch is cut. Every epoch is a fresh permutation;
+// the last window of an epoch may hold fewer than effective_batch rows and never reaches into the next epoch.
 class Sampler {
  public:
   Sampler(std::vector<std::uint32_t> rows, std::int64_t effective_batch, std::uint64_t seed);

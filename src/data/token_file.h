@@ -10,12 +10,13 @@
 
 namespace batchwright::data {
 
-// A tokenised data set on disk, mapped read-only: what `prepare` writes once and engine and tuner read many times.
+// A tokenised data set on disk, mapped read-only: what `prepare` writes once and engine and tuner read many
+// times.
 //
-// Layout (little endian): 8 bytes "BWTOKENS", u32 format version, u32 length of a JSON header, the header, then
-// arrays, each starting at a multiple of 64 bytes: offsets u64[rows + 1], ids i32[tokens], type_ids u8[tokens],
-// labels i32[rows]. The header holds rows, tokens, label_names, max_length, truncated_rows, source and tokenizer
-// hashes and the byte offset of every array.
+// Layout (little endian): 8 bytes "BWTOKENS", u32 format version, u32 length of a JSON header, the header,
+// then arrays, each starting at a multiple of 64 bytes: offsets u64[rows + 1], ids i32[tokens], type_ids
+// u8[tokens], labels i32[rows]. The header holds rows, tokens, label_names, max_length, truncated_rows,
+// source and tokenizer hashes and the byte offset of every array.
 class TokenFile {
  public:
   // Checks every offset, length and value (ids >= 0, labels within label_names, offsets rising); throws

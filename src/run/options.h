@@ -16,7 +16,8 @@ struct LoraOptions {
   std::int64_t rank = 16;
   double alpha = 32;  // the update is scaled by alpha / rank
   double dropout = 0.05;
-  std::vector<std::string> targets = {"all-linear"};  // module names, or all-linear: every linear layer but the head
+  std::vector<std::string> targets = {
+      "all-linear"};  // module names, or all-linear: every linear layer but the head
 };
 
 // What training computes, whatever the split: two runs with equal options see equal gradients.
@@ -33,11 +34,11 @@ struct TrainingOptions {
   Schedule schedule = Schedule::Linear;
   double weight_decay = 0;
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
-  double clip = 1.0;  // maximum gradient norm; 0: no clipping
+  double clip = 1.0;                    // maximum gradient norm; 0: no clipping
   std::optional<double> model_dropout;  // overrides every dropout rate of config.json
   std::uint64_t seed = 0;
   double eval_fraction = 0.1;
-  int threads = 0;  // 0: every core this process may use
+  int threads = 0;                      // 0: every core this process may use
   std::int64_t memory_limit_bytes = 0;  // 0: none
   std::string layout = "auto";          // auto, packed, sorted, arrival
   std::string checkpointing = "none";   // none, selective, full
@@ -65,8 +66,8 @@ std::string to_string(const Split& split);                               // "8x4
 enum class JobMode { Trials, Train };
 
 // The file that starts batchwright-engine: `batchwright-engine JOB.json`, with BATCHWRIGHT_SOCKET set.
-// Trials: load, say hello, then serve `split` messages until `stop`. Train: train with `split`, write steps.jsonl,
-// summary.json and the model under run_folder, mirroring every step on the socket.
+// Trials: load, say hello, then serve `split` messages until `stop`. Train: train with `split`, write
+// steps.jsonl, summary.json and the model under run_folder, mirroring every step on the socket.
 struct EngineJob {
   JobMode mode = JobMode::Trials;
   std::string model_folder;

@@ -11,8 +11,8 @@
 namespace batchwright::run {
 
 // The workload protocol: JSON lines over a Unix-domain socket whose path is in the environment variable
-// BATCHWRIGHT_SOCKET. The tuner listens, every worker (rank) connects. Each message is one object with a "type";
-// unknown fields are ignored, unknown types are an error. Bytes are integers, times are seconds.
+// BATCHWRIGHT_SOCKET. The tuner listens, every worker (rank) connects. Each message is one object with a
+// "type"; unknown fields are ignored, unknown types are an error. Bytes are integers, times are seconds.
 inline constexpr int kProtocolVersion = 1;
 
 // ---- worker to tuner
@@ -52,8 +52,9 @@ struct Note {
 };
 
 // ---- tuner to worker
-// Run `steps` optimizer steps with this split. batch: "sampled" takes windows first_step, first_step + 1, ... of the
-// seeded sampler, the same for every split; "longest" takes the longest examples of the data for every step.
+// Run `steps` optimizer steps with this split. batch: "sampled" takes windows first_step, first_step + 1, ...
+// of the seeded sampler, the same for every split; "longest" takes the longest examples of the data for every
+// step.
 struct RunSplit {
   std::int64_t micro = 0, accum = 0, steps = 0, first_step = 0;
   std::string batch = "sampled";

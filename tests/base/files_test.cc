@@ -12,8 +12,9 @@ namespace {
 class Files : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("batchwright_files_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    folder_ =
+        std::filesystem::temp_directory_path() /
+        ("batchwright_files_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
@@ -47,10 +48,10 @@ TEST_F(Files, MissingFilesFoldersAndOversizeAreNamed) {
 TEST(Utf8, FindsTheFirstBadByte) {
   EXPECT_EQ(invalid_utf8_at("plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"), std::string_view::npos);
   EXPECT_EQ(invalid_utf8_at("ab\xff"), 2u);
-  EXPECT_EQ(invalid_utf8_at("a\xc0\xaf"), 1u);          // overlong
-  EXPECT_EQ(invalid_utf8_at("\xed\xa0\x80"), 0u);       // surrogate
-  EXPECT_EQ(invalid_utf8_at("abc\xe2\x82"), 3u);        // cut short
-  EXPECT_EQ(invalid_utf8_at("\xf5\x80\x80\x80"), 0u);   // past U+10FFFF
+  EXPECT_EQ(invalid_utf8_at("a\xc0\xaf"), 1u);         // overlong
+  EXPECT_EQ(invalid_utf8_at("\xed\xa0\x80"), 0u);      // surrogate
+  EXPECT_EQ(invalid_utf8_at("abc\xe2\x82"), 3u);       // cut short
+  EXPECT_EQ(invalid_utf8_at("\xf5\x80\x80\x80"), 0u);  // past U+10FFFF
 }
 
 }  // namespace

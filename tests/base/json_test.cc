@@ -23,7 +23,8 @@ TEST(ParseJson, RefusesMalformedAndDeepTextWithTheSubject) {
 }
 
 TEST(JsonFields, NamesTheFieldThatIsWrong) {
-  const Json object = parse_json(R"({"rank": 16, "half": 0.5, "name": "x", "none": null, "huge": 18446744073709551615})", "test");
+  const Json object = parse_json(
+      R"({"rank": 16, "half": 0.5, "name": "x", "none": null, "huge": 18446744073709551615})", "test");
   const JsonFields fields(object, "request");
   EXPECT_EQ(fields.integer("rank", 1, 64), 16);
   EXPECT_EQ(fields.integer("none", 1, 64, 7), 7);
