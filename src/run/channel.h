@@ -1,9 +1,9 @@
 #pragma once
 
-#include <chrono>
-#include <optional>
+#include <deque>
 #include <string>
 
+#include "run/line_buffer.h"
 #include "run/protocol.h"
 
 namespace batchwright::run {
@@ -23,8 +23,13 @@ class WorkerChannel {
   bool stop_requested();              // true once Stop or end-of-stream is waiting; does not block
 
  private:
+  void read_more(bool block);
+  void take_lines();
+
   int descriptor_;
-  std::string buffer_;
+  LineBuffer buffer_;
+  std::deque<Message> waiting_;  // received, not yet asked for
+  bool closed_ = false;
 };
 
 }  // namespace batchwright::run

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -11,6 +12,12 @@ namespace batchwright::run {
 
 enum class Method { Full, Lora };
 enum class Schedule { Linear, Cosine, Constant };
+
+// "full", "lora"; "linear", "cosine", "constant". Parsing throws Usage naming `subject`.
+Method parse_method(std::string_view text, const std::string& subject);
+Schedule parse_schedule(std::string_view text, const std::string& subject);
+std::string method_name(Method method);
+std::string schedule_name(Schedule schedule);
 
 struct LoraOptions {
   std::int64_t rank = 16;
