@@ -1,0 +1,72 @@
+#include "data/sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace batchwright::data {
+
+HoldOut split_rows(std::uint32_t rows, double held_out_fraction, std::uint64_t seed) {
+  if (!(held_out_fraction >= 0 && held_out_fraction < 1)) {
+    throw Error(ErrorKind::Usage, "eval-fraction",
+                fmt::format("is {}; it must be at least 0 and below 1", held_out_fraction));
+  }
+  const auto held_out = static_cast<std::uint32_t>(std::llround(rows * held_out_fraction));
+  if (held_out == rows || (held_out == 0 && held_out_fraction > 0)) {
+    throw Error(ErrorKind::Usage, "eval-fraction",
+                fmt::format("{} of {} rows leaves {} to train on and {} to evaluate on", held_out_fraction,
+                            rows, rows - held_out, held_out),
+                "Give more rows, or --eval-fraction 0 to train without evaluation");
+  }
+  const std::vector<std::uint32_t> order = shuffled_indices(rows, seed, RandomUse::HoldOut);
+  return {.train = {order.begin() + held_out, order.end()},
+          .held_out = {order.begin(), order.begin() + held_out}};
+}
+
+Sampler::Sampler(std::vector<std::uint32_t> rows, std::int64_t effective_batch, std::uint64_t seed)
+    : rows_(std::move(rows)), effective_batch_(effective_batch), seed_(seed) {
+  if (effective_batch_ < 1) {
+    throw Error(ErrorKind::Usage, "effective-batch",
+                fmt::format("is {}; it must be at least 1", effective_batch_));
+  }
+  if (rows_.empty()) throw Error(ErrorKind::Usage, "data", "has no rows to train on");
+}
+
+std::int64_t Sampler::steps_per_epoch() const {
+  const auto rows = static_cast<std::int64_t>(rows_.size());
+  return rows / effective_batch_ + (rows % effective_batch_ != 0);
+}
+
+std::vector<std::uint32_t> Sampler::window(std::int64_t step) {
+  if (step < 0) throw Error(ErrorKind::Internal, "sampler", fmt::format("was asked for step {}", step));
+  const std::int64_t epoch = epoch_of(step);
+  if (epoch != order_epoch_) {
+    order_ = shuffled_indices(static_cast<std::uint32_t>(rows_.size()), seed_, RandomUse::EpochOrder,
+                              static_cast<std::uint64_t>(epoch));
+    for (std::uint32_t& index : order_) index = rows_[index];
+    order_epoch_ = epoch;
+  }
+  const std::int64_t first = (step - epoch * steps_per_epoch()) * effective_batch_;
+  const std::int64_t count = std::min(effective_batch_, static_cast<std::int64_t>(order_.size()) - first);
+  return {order_.begin() + first, order_.begin() + first + count};
+}
+
+std::vector<std::uint32_t> longest_rows(const TokenFile& tokens, std::span<const std::uint32_t> rows,
+                                        std::int64_t count) {
+  std::vector<std::uint32_t> longest(rows.begin(), rows.end());
+  const auto kept = std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(longest.size()));
+  std::partial_sort(longest.begin(), longest.begin() + kept, longest.end(),
+                    [&](std::uint32_t a, std::uint32_t b) {
+                      const std::int32_t length_a = tokens.length(a), length_b = tokens.length(b);
+                      return length_a != length_b ? length_a > length_b : a < b;
+                    });
+  longest.resize(static_cast<std::size_t>(kept));
+  return longest;
+}
+
+}  // namespace batchwright::data
