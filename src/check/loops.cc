@@ -1,0 +1,87 @@
+#include "check/loops.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "check/syntax.h"
+
+namespace batchwright::check {
+namespace {
+
+bool contains(std::string_view text, std::string_view word) {
+  return memmem(text.data(), text.size(), word.data(), word.size()) != nullptr;
+}
+
+FileReport cannot_tell(const std::string& path, std::string missing) {
+  FileReport report;
+  report.path = path;
+  report.verdict = Verdict::CannotTell;
+  report.missing = std::move(missing);
+  return report;
+}
+
+// The source of one cell: nbformat writes a string or a list of lines.
+void append_cell(const Json& cell, std::string& code) {
+  const auto kind = cell.find("cell_type");
+  if (kind == cell.end() || !kind->is_string() || kind->get<std::string>() != "code") return;
+  auto source = cell.find("source");
+  if (source == cell.end()) source = cell.find("input");
+  if (source == cell.end()) return;
+  std::string text;
+  if (source->is_string()) text = source->get<std::string>();
+  if (source->is_array())
+    for (const auto& line : *source)
+      if (line.is_string()) text += line.get<std::string>();
+  // Magics and shell lines are not Python; a comment keeps the lines counted.
+  bool line_start = true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (line_start && (text[i] == '%' || text[i] == '!')) code += '#';
+    code += text[i];
+    line_start = text[i] == '\n';
+  }
+  code += "\n";
+}
+
+}  // namespace
+
+bool may_hold_loop(std::string_view source) {
+  static constexpr std::string_view kWords[] = {"backward",      "apply_gradients", "apply_updates",
+                                                "training_step", "compute_loss",    "accumulate_grad",
+                                                "MultiSteps",    "GradientTape"};
+  for (const auto word : kWords)
+    if (contains(source, word)) return true;
+  return false;
+}
+
+FileReport check_python(std::string_view source, const std::string& path) {
+  FileReport report;
+  report.path = path;
+  if (!may_hold_loop(source)) return report;
+  const Module module = parse_python(source);
+  if (module.incomplete)
+    return cannot_tell(path, "the file is nested too deeply or too large to be read as a whole");
+  return report;
+}
+
+FileReport check_notebook(std::string_view json, const std::string& path) {
+  std::string code;
+  try {
+    const Json notebook = parse_json(json, path);
+    const auto collect = [&](const Json& holder) {
+      if (!holder.is_object()) return;
+      const auto cells = holder.find("cells");
+      if (cells == holder.end() || !cells->is_array()) return;
+      for (const auto& cell : *cells)
+        if (cell.is_object()) append_cell(cell, code);
+    };
+    collect(notebook);
+    if (notebook.is_object() && notebook.contains("worksheets") && notebook["worksheets"].is_array())
+      for (const auto& sheet : notebook["worksheets"]) collect(sheet);
+  } catch (const Error& error) {
+    return cannot_tell(path, std::string("the notebook is not valid JSON: ") + error.message());
+  }
+  return check_python(code, path);
+}
+
+}  // namespace batchwright::check
