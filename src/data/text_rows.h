@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace batchwright::data {
+
+// The columns of a text classification data file.
+struct ColumnNames {
+  std::string text = "text";
+  std::string text_pair = "text_pair";  // read when the file has it
+  std::string label = "label";
+};
+
+// One example as the person wrote it.
+struct TextRow {
+  std::string text;
+  std::string text_pair;  // meaningful when TextRows::has_pairs
+  std::string label;      // a class's name, or a whole number in decimal
+  std::int64_t line = 0;  // 1-based line of the file where the row begins
+};
+
+struct TextRows {
+  std::vector<TextRow> rows;
+  bool has_pairs = false;
+};
+
+// Reads JSON lines (.jsonl, .ndjson, .json), CSV (.csv) or TSV (.tsv, .tab), UTF-8, with or without a byte
+// order mark, lines ending in LF or CRLF; blank lines are skipped. CSV and TSV start with a header and quote
+// as RFC 4180 says: a field that begins with " ends with ", and "" inside it is one quote; it may hold line
+// breaks. Throws NotFound, Unsupported (another kind of file) or InvalidInput; the subject of the last is
+// "path:line".
+TextRows read_text_rows(const std::filesystem::path& path, const ColumnNames& columns);
+
+// The same from memory; `subject` is the path that errors name.
+TextRows parse_json_lines(std::string_view content, const std::string& subject, const ColumnNames& columns);
+TextRows parse_delimited(std::string_view content, const std::string& subject, const ColumnNames& columns,
+                         char delimiter);
+
+}  // namespace batchwright::data
