@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace batchwright {
+
+// While one exists, SIGINT and SIGTERM are noted instead of ending the program, so that work can stop at a
+// safe place and leave its files whole. A second SIGINT ends the program at once (children end with it, see
+// ChildProcess). Only one may exist at a time; the former handlers come back with its end.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+
+  bool requested() const;
+  int descriptor() const;  // readable once requested: for poll(2)
+  void check() const;      // throws Interrupted once requested
+};
+
+}  // namespace batchwright
