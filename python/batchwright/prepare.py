@@ -1,10 +1,10 @@
 """Tokenises a data set once, into the token file that the C++ programs map (src/data/token_file.h has its layout).
 
-    python -m batchwright.prepare < REQUEST_AND_ROWS
+    python -m batchwright.prepare [FILE]
 
-Standard input is JSON lines. The first is the request: {"tokenizer", "output", "max_length", "label_names",
-"content_id", "rows", "source_hash", "tokenizer_hash"}; each of the others is a row, {"text", "label"} or {"text",
-"text_pair", "label"}, label being an index into label_names. Standard output is JSON lines too: {"rows_done"} as it
+The input (FILE, else standard input) is JSON lines. The first is the request: {"tokenizer", "output", "max_length",
+"label_names", "content_id", "rows", "pairs", "source_hash", "tokenizer_hash"}; each of the others is a row, {"text", "label"} or,
+when pairs is true, {"text", "text_pair", "label"}, label being an index into label_names. Standard output is JSON lines: {"rows_done"} as it
 goes on, {"failed": message, "row": index or null} when it cannot, {"done": true} last. Truncation keeps the special
 tokens and takes from the longer text of a pair first, as Transformers does; nothing is padded.
 """
@@ -32,7 +32,7 @@ def say(**message):
     print(json.dumps(message), flush=True)
 
 
-def load_tokenizer(path, max_length):
+def load_tokenizer(path, max_length, pairs):
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
@@ -42,7 +42,7 @@ def load_tokenizer(path, max_length):
     except Exception as error:  # tokenizers raises bare Exception
         raise Failure(f"{path} is not a tokenizer that tokenizers reads ({error})") from error
     tokenizer.no_padding()
-    special = tokenizer.num_special_tokens_to_add(is_pair=True)
+    special = tokenizer.num_special_tokens_to_add(is_pair=pairs)
     if max_length <= special:
         raise Failure(f"a maximum length of {max_length} leaves no room beside {special} special tokens")
     tokenizer.enable_truncation(max_length)
@@ -74,10 +74,10 @@ class Rows:
         self.truncated += bool(encoding.overflowing)
 
 
-def tokenise(lines, tokenizer):
+def tokenise(lines, tokenizer, pairs):
     rows = Rows()
     while chunk := [json.loads(line) for line in itertools.islice(lines, ROWS_PER_CHUNK)]:
-        texts = [(row["text"], row["text_pair"]) if "text_pair" in row else row["text"] for row in chunk]
+        texts = [(row["text"], row["text_pair"]) if pairs else row["text"] for row in chunk]
         for row, encoding in zip(chunk, tokenizer.encode_batch(texts)):
             rows.add(encoding, row["label"])
         say(rows_done=len(rows))
@@ -129,8 +129,8 @@ def prepare(lines):
     request = json.loads(next(lines))
     if sys.byteorder != "little" or array.array("i").itemsize != 4:
         raise Failure("the token file is written on little-endian machines only")
-    tokenizer = load_tokenizer(request["tokenizer"], request["max_length"])
-    rows = tokenise(lines, tokenizer)
+    tokenizer = load_tokenizer(request["tokenizer"], request["max_length"], request["pairs"])
+    rows = tokenise(lines, tokenizer, request["pairs"])
     if len(rows) != request["rows"]:
         raise Failure(f"{len(rows)} rows arrived of {request['rows']}")
     write_token_file(request["output"], rows, request)
@@ -138,7 +138,8 @@ def prepare(lines):
 
 def main():
     try:
-        prepare(iter(sys.stdin.buffer))
+        with open(sys.argv[1], "rb") if len(sys.argv) > 1 else sys.stdin.buffer as lines:
+            prepare(iter(lines))
     except Failure as failure:
         say(failed=str(failure), row=failure.row)
         return 1

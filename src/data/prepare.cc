@@ -1,0 +1,209 @@
+#include "data/prepare.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "data/labels.h"
+#include "data/python.h"
+#include "data/token_file.h"
+
+namespace batchwright::data {
+namespace {
+
+constexpr int kFormatVersion = 1;  // of the token file and of what prepare.py does with a text
+constexpr std::chrono::milliseconds kPollInterval{100};
+
+std::string hash_of_file(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  return content_hash({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+}
+
+std::filesystem::path tokenizer_of(const std::filesystem::path& model_folder) {
+  if (!std::filesystem::is_directory(model_folder)) {
+    throw Error(ErrorKind::NotFound, model_folder.string(), "is not a folder",
+                "MODEL is a folder with config.json, model.safetensors and tokenizer.json");
+  }
+  std::filesystem::path path = model_folder / "tokenizer.json";
+  if (!std::filesystem::exists(path)) {
+    throw Error(ErrorKind::NotFound, path.string(), "is not there, and the texts need it",
+                "AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes it");
+  }
+  return path;
+}
+
+// What the token file is made from; its hash is the file's name in the cache.
+struct Sources {
+  std::filesystem::path tokenizer;
+  std::string data_hash, tokenizer_hash, content_id;
+  std::vector<std::string> model_names;
+};
+
+Sources identify(const PrepareRequest& request) {
+  Sources sources;
+  sources.tokenizer = tokenizer_of(request.model_folder);
+  sources.data_hash = hash_of_file(request.data);
+  sources.tokenizer_hash = hash_of_file(sources.tokenizer);
+  sources.model_names = model_label_names(request.model_folder);
+  const Json key = {{"format", kFormatVersion},
+                    {"data", sources.data_hash},
+                    {"extension", request.data.extension().string()},
+                    {"tokenizer", sources.tokenizer_hash},
+                    {"max_length", request.max_length},
+                    {"columns", {request.columns.text, request.columns.text_pair, request.columns.label}},
+                    {"classes", sources.model_names}};
+  sources.content_id = content_hash(dump_line(key));
+  return sources;
+}
+
+// A cached file that does not open (cut by a full disk, an older format) is made again.
+bool is_whole(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return false;
+  try {
+    TokenFile::open(path);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string request_lines(const PrepareRequest& request, const Sources& sources, const TextRows& rows,
+                          const LabelMap& labels, const std::filesystem::path& output) {
+  const Json head = {{"tokenizer", sources.tokenizer.string()}, {"output", output.string()},
+                     {"max_length", request.max_length},        {"label_names", labels.names},
+                     {"content_id", sources.content_id},        {"rows", rows.rows.size()},
+                     {"source_hash", sources.data_hash},        {"tokenizer_hash", sources.tokenizer_hash}};
+  std::string lines = dump_line(head) + "\n";
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    Json row = {{"text", rows.rows[i].text}, {"label", labels.class_of_rows[i]}};
+    if (rows.has_pairs) row["text_pair"] = rows.rows[i].text_pair;
+    lines += dump_line(row) + "\n";
+  }
+  return lines;
+}
+
+// What the Python module has said so far on its output file.
+struct Answer {
+  std::int64_t rows_done = 0;
+  bool done = false;
+  std::optional<std::string> failed;
+  std::optional<std::int64_t> failed_row;
+};
+
+Answer read_answer(std::string_view output) {
+  Answer answer;
+  while (!output.empty()) {
+    const std::size_t end = output.find('\n');
+    const std::string_view line = output.substr(0, end);
+    output.remove_prefix(end == std::string_view::npos ? output.size() : end + 1);
+    // Warnings of Python or its libraries may stand between.
+    const Json message = Json::parse(line, nullptr, false);
+    if (!message.is_object()) continue;
+    const JsonFields fields(message, "batchwright.prepare");
+    answer.rows_done = fields.integer("rows_done", 0, 1ll << 40, answer.rows_done);
+    answer.done = fields.boolean("done", answer.done);
+    if (fields.has("failed")) answer.failed = fields.text("failed");
+    answer.failed_row = fields.maybe_integer("row", 0, 1ll << 40);
+  }
+  return answer;
+}
+
+// The two files through which the module is asked and answers; gone on scope exit.
+struct Exchange {
+  explicit Exchange(const std::filesystem::path& stem)
+      : input(stem.string() + fmt::format(".{}.request", ::getpid())),
+        output(stem.string() + fmt::format(".{}.answer", ::getpid())) {}
+  ~Exchange() {
+    std::error_code ignored;
+    std::filesystem::remove(input, ignored);
+    std::filesystem::remove(output, ignored);
+  }
+  std::filesystem::path input, output;
+};
+
+ProcessOptions module_command(const Exchange& exchange) {
+  ProcessOptions options;
+  options.command = {python_interpreter(), "-m", "batchwright.prepare", exchange.input.string()};
+  options.output_file = exchange.output;
+  if (const std::filesystem::path folder = python_folder(); !folder.empty()) {
+    const char* others = std::getenv("PYTHONPATH");
+    options.environment["PYTHONPATH"] =
+        folder.string() + (others != nullptr && *others != '\0' ? std::string(":") + others : "");
+  }
+  return options;
+}
+
+[[noreturn]] void explain_failure(const PrepareRequest& request, const TextRows& rows, const Answer& answer,
+                                  const std::string& output, const ExitStatus& status) {
+  const std::string data = request.data.string();
+  if (!answer.failed) {
+    throw Error(ErrorKind::NotFound, python_interpreter() + " -m batchwright.prepare",
+                fmt::format("{} ({})", to_string(status), last_line(output)),
+                "BATCHWRIGHT_PYTHON names the Python to use; it needs the tokenizers package");
+  }
+  if (answer.failed_row && *answer.failed_row < static_cast<std::int64_t>(rows.rows.size())) {
+    const TextRow& row = rows.rows[static_cast<std::size_t>(*answer.failed_row)];
+    throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", data, row.line), *answer.failed);
+  }
+  throw Error(ErrorKind::InvalidInput, "tokenising " + data, *answer.failed,
+              answer.failed->find("no 'tokenizers' module") == std::string::npos
+                  ? ""
+                  : "pip install tokenizers there, or name another Python in BATCHWRIGHT_PYTHON");
+}
+
+void run_module(const PrepareRequest& request, const TextRows& rows, const Exchange& exchange,
+                const PrepareProgress& progress) {
+  const auto count = static_cast<std::int64_t>(rows.rows.size());
+  ChildProcess child = ChildProcess::start(module_command(exchange));
+  std::optional<ExitStatus> status;
+  while (!(status = child.wait(kPollInterval))) {
+    if (progress && std::filesystem::exists(exchange.output)) {
+      progress(read_answer(read_file(exchange.output)).rows_done, count);
+    }
+  }
+  const std::string output = std::filesystem::exists(exchange.output) ? read_file(exchange.output) : "";
+  const Answer answer = read_answer(output);
+  if (!status->succeeded() || !answer.done) explain_failure(request, rows, answer, output, *status);
+  if (progress) progress(count, count);
+}
+
+}  // namespace
+
+std::filesystem::path default_cache_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::filesystem::path(value != nullptr ? value : "");
+  };
+  if (const auto chosen = variable("BATCHWRIGHT_CACHE"); !chosen.empty()) return chosen;
+  if (const auto shared = variable("XDG_CACHE_HOME"); !shared.empty()) return shared / "batchwright";
+  if (const auto home = variable("HOME"); !home.empty()) return home / ".cache" / "batchwright";
+  return std::filesystem::temp_directory_path() / "batchwright-cache";
+}
+
+Prepared prepare(const PrepareRequest& request, const PrepareProgress& progress) {
+  if (request.max_length < 1) {
+    throw Error(ErrorKind::Usage, "max-length",
+                fmt::format("is {}; it must be at least 1", request.max_length));
+  }
+  const Sources sources = identify(request);
+  const std::filesystem::path folder =
+      request.cache_folder.empty() ? default_cache_folder() : request.cache_folder;
+  const std::filesystem::path output = folder / "tokens" / (sources.content_id + ".tokens");
+  if (is_whole(output)) return {.token_file = output, .from_cache = true};
+
+  const TextRows rows = read_text_rows(request.data, request.columns);
+  const LabelMap labels = map_labels(rows, sources.model_names, request.data.string());
+  const Exchange exchange(output);
+  write_file_atomic(exchange.input, request_lines(request, sources, rows, labels, output));
+  run_module(request, rows, exchange, progress);
+  TokenFile::open(output);
+  return {.token_file = output, .from_cache = false};
+}
+
+}  // namespace batchwright::data

@@ -1,0 +1,25 @@
+#include "data/python.h"
+
+#include <cstdlib>
+
+namespace batchwright::data {
+
+std::string python_interpreter() {
+  const char* chosen = std::getenv("BATCHWRIGHT_PYTHON");
+  if (chosen != nullptr && *chosen != '\0') return chosen;
+  const std::string configured = BATCHWRIGHT_PYTHON;
+  return !configured.empty() && std::filesystem::exists(configured) ? configured : "python3";
+}
+
+std::filesystem::path python_folder() {
+  std::error_code ignored;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  for (const std::filesystem::path& folder :
+       {program.parent_path().parent_path() / "lib" / "batchwright" / "python",
+        std::filesystem::path(BATCHWRIGHT_SOURCE_DIR) / "python"}) {
+    if (std::filesystem::exists(folder / "batchwright" / "prepare.py", ignored)) return folder;
+  }
+  return {};
+}
+
+}  // namespace batchwright::data
