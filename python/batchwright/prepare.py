@@ -3,10 +3,11 @@
     python -m batchwright.prepare [FILE]
 
 The input (FILE, else standard input) is JSON lines. The first is the request: {"tokenizer", "output", "max_length",
-"label_names", "content_id", "rows", "pairs", "source_hash", "tokenizer_hash"}; each of the others is a row, {"text", "label"} or,
-when pairs is true, {"text", "text_pair", "label"}, label being an index into label_names. Standard output is JSON lines: {"rows_done"} as it
-goes on, {"failed": message, "row": index or null} when it cannot, {"done": true} last. Truncation keeps the special
-tokens and takes from the longer text of a pair first, as Transformers does; nothing is padded.
+"label_names", "content_id", "rows", "pairs", "source_hash", "tokenizer_hash"}; each of the others is a row,
+{"text", "label"} or, when pairs is true, {"text", "text_pair", "label"}, label being an index into label_names.
+Standard output is JSON lines: {"rows_done"} as it goes on, {"failed": message, "row": index or null} when it cannot,
+{"done": true} last. Truncation keeps the special tokens and takes from the longer text of a pair first, as
+Transformers does; nothing is padded.
 """
 import array
 import itertools

@@ -75,10 +75,15 @@ bool is_whole(const std::filesystem::path& path) {
 
 std::string request_lines(const PrepareRequest& request, const Sources& sources, const TextRows& rows,
                           const LabelMap& labels, const std::filesystem::path& output) {
-  const Json head = {{"tokenizer", sources.tokenizer.string()}, {"output", output.string()},
-                     {"max_length", request.max_length},        {"label_names", labels.names},
-                     {"content_id", sources.content_id},        {"rows", rows.rows.size()},
-                     {"source_hash", sources.data_hash},        {"tokenizer_hash", sources.tokenizer_hash}};
+  const Json head = {{"tokenizer", sources.tokenizer.string()},
+                     {"output", output.string()},
+                     {"max_length", request.max_length},
+                     {"label_names", labels.names},
+                     {"content_id", sources.content_id},
+                     {"rows", rows.rows.size()},
+                     {"pairs", rows.has_pairs},
+                     {"source_hash", sources.data_hash},
+                     {"tokenizer_hash", sources.tokenizer_hash}};
   std::string lines = dump_line(head) + "\n";
   for (std::size_t i = 0; i < rows.rows.size(); ++i) {
     Json row = {{"text", rows.rows[i].text}, {"label", labels.class_of_rows[i]}};
