@@ -1,0 +1,69 @@
+"""A model that the engine saved loads in Transformers (full) or PEFT (LoRA) and gives the engine's own logits.
+
+    load_back.py SAVED TOKENS LOGITS [--base MODEL] [--tolerance 1e-4]
+
+SAVED is the output folder of a training run; with adapter_config.json in it, --base names the model underneath. LOGITS
+is a safetensors file with "rows" (row numbers of TOKENS) and "logits", as the engine computed them after training.
+"""
+import argparse
+import os
+import pathlib
+import sys
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from token_file import TokenFile  # noqa: E402
+
+
+def load(options, labels):
+    is_adapter = (options.saved / "adapter_config.json").exists()
+    folder = options.base if is_adapter else options.saved
+    if folder is None:
+        sys.exit(f"{options.saved} is an adapter: name its model with --base")
+    if not is_adapter:
+        model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+            folder, output_loading_info=True)
+        strange = {kind: names for kind, names in report.items() if names}
+        if strange:
+            sys.exit(f"the saved weights are not exactly the model's: {strange}")
+        return model
+    import peft
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=labels)
+    return peft.PeftModel.from_pretrained(model, options.saved)
+
+
+def check_labels(saved, names):
+    config = transformers.AutoConfig.from_pretrained(saved)
+    found = [config.id2label[i] for i in range(config.num_labels)]
+    if found != names:
+        sys.exit(f"id2label is {found}, expected {names}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("saved", "tokens", "logits"):
+        parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("--base", type=pathlib.Path)
+    parser.add_argument("--tolerance", type=float, default=1e-4)
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    tokens, saved = TokenFile(options.tokens), load_file(options.logits)
+    model = load(options, len(tokens.label_names)).eval()
+    if (options.saved / "config.json").exists():
+        check_labels(options.saved, tokens.label_names)
+        transformers.AutoTokenizer.from_pretrained(options.saved)
+    rows = saved["rows"].tolist()
+    with torch.no_grad():
+        batch = tokens.padded(rows)
+        batch.pop("labels")
+        expected = model(**batch).logits
+    worst = (saved["logits"] - expected).abs().max().item()
+    passed = worst <= options.tolerance
+    print(f"{'ok  ' if passed else 'FAIL'} logits of {len(rows)} rows: {worst:.2e} (at most {options.tolerance:.0e})")
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()
