@@ -54,7 +54,8 @@ struct Note {
 // ---- tuner to worker
 // Run `steps` optimizer steps with this split. batch: "sampled" takes windows first_step, first_step + 1, ...
 // of the seeded sampler, the same for every split; "longest" takes the longest examples of the data for every
-// step.
+// step. micro * accum examples make a step: a memory probe asks for fewer micro-batches than training would
+// run, because the peak of the second micro-batch (gradients are there already) is that of all later ones.
 struct RunSplit {
   std::int64_t micro = 0, accum = 0, steps = 0, first_step = 0;
   std::string batch = "sampled";

@@ -1,0 +1,150 @@
+#include "run/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace batchwright::run {
+namespace {
+
+constexpr const char* kRunFile = "run.json";
+constexpr const char* kTrialsFile = "trials.jsonl";
+constexpr const char* kResultFile = "result.json";
+
+std::string pretty(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json request_in(const std::filesystem::path& run_file) {
+  const Json document = read_json_file(run_file);
+  const JsonFields fields(document, run_file.string());
+  fields.integer("version", 1, 1);
+  const Json* request = fields.find("request");
+  if (request == nullptr) throw Error(ErrorKind::InvalidInput, run_file.string(), "\"request\" is missing");
+  return *request;
+}
+
+// The names of the fields in which two requests differ, for the message.
+std::string differences(const Json& ours, const Json& theirs) {
+  std::string names;
+  const auto note = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+  for (const auto& [name, value] : ours.items()) {
+    if (!theirs.is_object() || !theirs.contains(name) || theirs.at(name) != value) {
+      if (value.is_object() && theirs.is_object() && theirs.contains(name) && theirs.at(name).is_object()) {
+        for (const auto& [inner, inner_value] : value.items()) {
+          if (!theirs.at(name).contains(inner) || theirs.at(name).at(inner) != inner_value) note(inner);
+        }
+      } else {
+        note(name);
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(std::filesystem::path path, Json request, bool overwrite)
+    : path_(std::move(path)), request_(std::move(request)) {
+  const std::filesystem::path run_file = path_ / kRunFile;
+  std::error_code error;
+  if (std::filesystem::exists(run_file, error) && !overwrite) {
+    const Json former = request_in(run_file);
+    if (former != request_) {
+      throw Error(
+          ErrorKind::Usage, path_.string(),
+          fmt::format("holds a run of another request (differs in: {})", differences(request_, former)),
+          "Name another folder with --run, or give --overwrite to replace it");
+    }
+    opening_ = Opening::Continued;
+    const Json document = read_json_file(run_file);
+    if (document.contains("facts")) facts_ = document.at("facts");
+    read_trials();
+    return;
+  }
+  if (std::filesystem::exists(path_, error)) {
+    if (!std::filesystem::is_directory(path_, error)) {
+      throw Error(ErrorKind::Usage, path_.string(), "is a file, and --run names a folder");
+    }
+    if (!std::filesystem::exists(run_file, error) && !std::filesystem::is_empty(path_, error)) {
+      throw Error(ErrorKind::Usage, path_.string(), "holds files that are not a run's",
+                  "Name a new or empty folder with --run");
+    }
+  }
+  std::filesystem::remove(path_ / kTrialsFile, error);
+  std::filesystem::remove(path_ / kResultFile, error);
+  write_run_file();
+}
+
+RunFolder RunFolder::open(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    throw Error(ErrorKind::NotFound, path.string(), "is not a folder",
+                "Give the folder that `batchwright tune` named");
+  }
+  RunFolder folder;
+  folder.path_ = path;
+  folder.request_ = request_in(path / kRunFile);
+  folder.opening_ = Opening::Continued;
+  folder.read_trials();
+  return folder;
+}
+
+void RunFolder::read_trials() {
+  const std::filesystem::path file = path_ / kTrialsFile;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return;
+  const std::string text = read_file(file);
+  std::size_t begin = 0;
+  for (int number = 1; begin < text.size(); ++number) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string subject = fmt::format("line {} of {}", number, file.string());
+    if (end == std::string::npos) {
+      // A kill tore the last line: that trial is lost, and its rest must not spoil the next line.
+      if (::truncate(file.c_str(), static_cast<off_t>(begin)) != 0) {
+        throw Error(ErrorKind::InvalidInput, subject, "is torn and cannot be cut off");
+      }
+      return;
+    }
+    trials_.push_back(trial_from_json(parse_json(text.substr(begin, end - begin), subject), subject));
+    begin = end + 1;
+  }
+}
+
+void RunFolder::write_run_file() const {
+  write_file_atomic(path_ / kRunFile, pretty({{"version", 1},
+                                              {"program", fmt::format("batchwright {}", BATCHWRIGHT_VERSION)},
+                                              {"request", request_},
+                                              {"facts", facts_}}));
+}
+
+void RunFolder::append(const Trial& trial) {
+  append_line_synced(path_ / kTrialsFile, dump_line(to_json(trial)));
+  trials_.push_back(trial);
+}
+
+void RunFolder::set_facts(const Json& facts) {
+  if (facts == facts_) return;
+  facts_ = facts;
+  write_run_file();
+}
+
+void RunFolder::write_result(const Json& result) const {
+  write_file_atomic(path_ / kResultFile, pretty(result));
+}
+
+std::filesystem::path unused_folder(const std::filesystem::path& base) {
+  std::filesystem::path candidate = base;
+  std::error_code error;
+  for (int number = 2; std::filesystem::exists(candidate, error); ++number) {
+    candidate = base.string() + fmt::format("-{}", number);
+  }
+  return candidate;
+}
+
+}  // namespace batchwright::run

@@ -1,0 +1,180 @@
+#include "run/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace batchwright::run {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Outcome>, 6> kOutcomes = {
+    {{"measured", Outcome::Measured},
+     {"out_of_memory", Outcome::OutOfMemory},
+     {"crashed", Outcome::Crashed},
+     {"timed_out", Outcome::TimedOut},
+     {"rejected", Outcome::Rejected},
+     {"not_tried", Outcome::NotTried}}};
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr double kMostSeconds = 1e12;
+
+template <typename T>
+Json maybe(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+std::int64_t ceiling_quotient(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
+
+TimedStep timed_step_from_json(const Json& object, const std::string& subject) {
+  const JsonFields fields(object, subject);
+  TimedStep step;
+  step.window = fields.integer("window", 0, kMost);
+  step.seconds = fields.number("seconds", 0, kMostSeconds);
+  step.tokens = fields.integer("tokens", 0, kMost, 0);
+  step.padded_tokens = fields.integer("padded_tokens", 0, kMost, 0);
+  return step;
+}
+
+TrialRequest request_from_json(const JsonFields& fields, const std::string& subject) {
+  TrialRequest request;
+  request.split.micro_batch = fields.integer("micro_batch", 1, 1 << 24);
+  request.split.accumulation_steps = fields.integer("accumulation_steps", 1, 1 << 24);
+  request.split.devices = fields.integer("devices", 1, 1 << 24, 1);
+  request.steps = fields.integer("timed_steps", 1, kMost);
+  request.warmup_steps = fields.integer("warmup_steps", 0, kMost, 0);
+  request.first_step = fields.integer("first_step", 0, kMost, 0);
+  request.batch = fields.text("batch", "sampled");
+  request.layout = fields.text("layout", "auto");
+  request.checkpointing = fields.text("checkpointing", "none");
+  if (request.batch != "sampled" && request.batch != "longest") {
+    throw Error(ErrorKind::InvalidInput, subject, fmt::format("\"batch\" '{}' is not known", request.batch));
+  }
+  return request;
+}
+
+}  // namespace
+
+std::string_view outcome_name(Outcome outcome) {
+  for (const auto& [name, value] : kOutcomes) {
+    if (value == outcome) return name;
+  }
+  return "not_tried";
+}
+
+Outcome parse_outcome(std::string_view text, const std::string& subject) {
+  for (const auto& [name, value] : kOutcomes) {
+    if (name == text) return value;
+  }
+  throw Error(ErrorKind::InvalidInput, subject, fmt::format("\"outcome\" '{}' is not known", text));
+}
+
+Json to_json(const Trial& trial) {
+  Json steps = Json::array(), phases = Json::object();
+  for (const TimedStep& step : trial.steps) {
+    steps.push_back({{"window", step.window},
+                     {"seconds", step.seconds},
+                     {"tokens", step.tokens},
+                     {"padded_tokens", step.padded_tokens}});
+  }
+  for (const auto& [name, seconds] : trial.phases) phases[name] = seconds;
+  return {{"micro_batch", trial.request.split.micro_batch},
+          {"accumulation_steps", trial.request.split.accumulation_steps},
+          {"devices", trial.request.split.devices},
+          {"timed_steps", trial.request.steps},
+          {"warmup_steps", trial.request.warmup_steps},
+          {"first_step", trial.request.first_step},
+          {"batch", trial.request.batch},
+          {"layout", trial.request.layout},
+          {"checkpointing", trial.request.checkpointing},
+          {"outcome", outcome_name(trial.outcome)},
+          {"reason", trial.reason},
+          {"steps", std::move(steps)},
+          {"phases", std::move(phases)},
+          {"peak_bytes", maybe(trial.peak_bytes)},
+          {"observed_micro_batch", maybe(trial.observed_micro_batch)},
+          {"observed_accumulation_steps", maybe(trial.observed_accumulation_steps)},
+          {"wall_seconds", trial.wall_seconds},
+          {"startup_seconds", trial.startup_seconds}};
+}
+
+Trial trial_from_json(const Json& object, const std::string& subject) {
+  const JsonFields fields(object, subject);
+  Trial trial;
+  trial.request = request_from_json(fields, subject);
+  trial.outcome = parse_outcome(fields.text("outcome"), subject);
+  trial.reason = fields.text("reason", "");
+  if (const Json* steps = fields.find("steps")) {
+    if (!steps->is_array()) throw Error(ErrorKind::InvalidInput, subject, "\"steps\" must be a list");
+    for (const Json& step : *steps) trial.steps.push_back(timed_step_from_json(step, subject + ": steps"));
+  }
+  if (const Json* phases = fields.find("phases")) {
+    const JsonFields named(*phases, subject + ": phases");
+    for (const auto& [name, value] : phases->items())
+      trial.phases[name] = named.number(name, 0, kMostSeconds);
+  }
+  trial.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
+  trial.observed_micro_batch = fields.maybe_integer("observed_micro_batch", 0, kMost);
+  trial.observed_accumulation_steps = fields.maybe_integer("observed_accumulation_steps", 0, kMost);
+  trial.wall_seconds = fields.number("wall_seconds", 0, kMostSeconds, 0);
+  trial.startup_seconds = fields.number("startup_seconds", 0, kMostSeconds, 0);
+  return trial;
+}
+
+TrialRecord::TrialRecord(TrialRequest request) { trial_.request = std::move(request); }
+
+void TrialRecord::add(const StepReport& step) {
+  if (step.rank != 0 || complete()) return;
+  ++seen_;
+  slowest_ = std::max(slowest_, step.seconds);
+  if (step.peak_bytes) trial_.peak_bytes = std::max(trial_.peak_bytes.value_or(0), *step.peak_bytes);
+  // A short last window of an epoch says less about the split than a full one.
+  if (!fullest_ || step.examples > fullest_->examples) fullest_ = step;
+  if (seen_ <= trial_.request.warmup_steps) return;
+  trial_.steps.push_back(
+      {trial_.request.first_step + seen_ - 1, step.seconds, step.tokens, step.padded_tokens});
+  for (const auto& [name, seconds] : step.phases) phase_sums_[name] += seconds;
+}
+
+bool TrialRecord::complete() const { return seen_ >= trial_.request.warmup_steps + trial_.request.steps; }
+
+std::string TrialRecord::mismatch() const {
+  const Split& asked = trial_.request.split;
+  if (!fullest_ || fullest_->micro_steps == 0) return "";
+  const std::int64_t wanted = asked.micro_batch * asked.accumulation_steps;
+  const std::int64_t examples = fullest_->examples == 0 ? wanted : fullest_->examples;
+  if (examples == wanted && fullest_->micro_steps == asked.accumulation_steps) return "";
+  return fmt::format(
+      "asked for {} ({} micro-steps of {} examples), and saw {} micro-steps and {} examples a step",
+      to_string(asked), asked.accumulation_steps, asked.micro_batch, fullest_->micro_steps,
+      fullest_->examples);
+}
+
+Trial TrialRecord::finish(Outcome outcome, std::string reason) const {
+  Trial trial = trial_;
+  trial.outcome = outcome;
+  trial.reason = std::move(reason);
+  for (const auto& [name, sum] : phase_sums_)
+    trial.phases[name] = sum / static_cast<double>(trial.steps.size());
+  if (fullest_ && fullest_->micro_steps > 0) {
+    trial.observed_accumulation_steps = fullest_->micro_steps;
+    if (fullest_->examples > 0)
+      trial.observed_micro_batch = ceiling_quotient(fullest_->examples, fullest_->micro_steps);
+  }
+  if (outcome != Outcome::Measured) return trial;
+  if (!complete()) {
+    trial.outcome = Outcome::Crashed;
+    trial.reason =
+        fmt::format("ended after {} of {} steps", seen_, trial.request.warmup_steps + trial.request.steps);
+  } else if (std::string wrong = mismatch(); !wrong.empty()) {
+    trial.outcome = Outcome::Rejected;
+    trial.reason = std::move(wrong);
+  }
+  return trial;
+}
+
+}  // namespace batchwright::run

@@ -1,0 +1,120 @@
+#include "run/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <utility>
+
+#include "base/error.h"
+
+namespace batchwright::run {
+namespace {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::int64_t size_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+ChildProcess start(const WorkerCommand& command, const std::filesystem::path& socket) {
+  ProcessOptions options;
+  options.command = command.command;
+  options.environment = command.environment;
+  options.environment["BATCHWRIGHT_SOCKET"] = socket.string();
+  options.working_folder = command.working_folder;
+  options.output_file = command.log_file;
+  options.address_space_bytes = command.address_space_bytes;
+  return ChildProcess::start(options);
+}
+
+}  // namespace
+
+Worker::Worker(const WorkerCommand& command, const InterruptGuard* interrupt)
+    : log_file_(command.log_file),
+      log_start_(size_of(command.log_file)),
+      listener_(std::make_unique<Listener>()),
+      process_(start(command, listener_->socket_path())),
+      interrupt_(interrupt) {}
+
+Worker::Event Worker::next(double timeout_seconds) {
+  const double deadline = now_seconds() + timeout_seconds;
+  std::vector<int> wake = {process_.exit_descriptor()};
+  if (interrupt_ != nullptr) wake.push_back(interrupt_->descriptor());
+  bool ended = false;
+  while (true) {
+    if (interrupt_ != nullptr) interrupt_->check();
+    if (!waiting_.empty()) {
+      Event event = std::move(waiting_.front());
+      waiting_.pop_front();
+      return event;
+    }
+    if (ended) return {Event::Kind::Exited, Stop{}, ""};
+    // The end is looked at first and the socket once more after it: a last message must not be lost.
+    ended = !process_.running();
+    const double left = ended ? 0 : deadline - now_seconds();
+    if (left <= 0 && !ended && timeout_seconds > 0) return {Event::Kind::Silent, Stop{}, ""};
+    const auto events = listener_->wait(left, wake);
+    for (const Listener::Event& event : events) {
+      if (event.kind == Listener::Event::Kind::Closed) {
+        if (event.connection == leader_) hung_up();
+        continue;
+      }
+      if (event.kind == Listener::Event::Kind::Garbage) {
+        if (event.connection == leader_) leader_ = -1;
+        waiting_.push_back({Event::Kind::Garbage, Stop{}, event.error});
+        continue;
+      }
+      if (const auto* hello = std::get_if<Hello>(&event.message); hello != nullptr && hello->rank == 0) {
+        leader_ = event.connection;
+      }
+      waiting_.push_back({Event::Kind::Said, event.message, ""});
+    }
+    if (timeout_seconds <= 0 && waiting_.empty() && !ended) return {Event::Kind::Silent, Stop{}, ""};
+  }
+}
+
+// A connection closes a moment before its process ends; one that goes on running without it is out of reach.
+void Worker::hung_up() {
+  leader_ = -1;
+  if (process_.wait(std::chrono::seconds(10))) return;
+  waiting_.push_back({Event::Kind::Garbage, Stop{}, "it closed its connection and went on running"});
+}
+
+bool Worker::send(const Message& message) { return leader_ >= 0 && listener_->send(leader_, message); }
+
+std::string Worker::printed() const {
+  constexpr std::int64_t kTail = 1 << 16;
+  std::ifstream file(log_file_, std::ios::binary);
+  const std::int64_t size = size_of(log_file_), begin = std::max(log_start_, size - kTail);
+  if (!file || size <= begin) return "";
+  std::string text(static_cast<std::size_t>(size - begin), '\0');
+  file.seekg(begin);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+Failure Worker::failure() {
+  const ExitStatus status = process_.end();
+  peak_resident_bytes_ = status.peak_resident_bytes;
+  listener_->close_all();
+  return classify_failure(status, printed(), oom_kills_.risen());
+}
+
+void Worker::stop(double seconds) {
+  if (send(Stop{})) {
+    peak_resident_bytes_ = 0;
+    if (const auto status =
+            process_.wait(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)))) {
+      peak_resident_bytes_ = status->peak_resident_bytes;
+      return;
+    }
+  }
+  peak_resident_bytes_ = process_.end().peak_resident_bytes;
+}
+
+}  // namespace batchwright::run

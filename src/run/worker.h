@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "base/process.h"
+#include "run/failure.h"
+#include "run/listener.h"
+
+namespace batchwright::run {
+
+struct WorkerCommand {
+  std::vector<std::string> command;
+  std::map<std::string, std::optional<std::string>> environment;  // BATCHWRIGHT_SOCKET is added
+  std::filesystem::path working_folder;
+  std::filesystem::path log_file;        // what it prints, appended
+  std::int64_t address_space_bytes = 0;  // 0: no limit
+};
+
+// One running worker process and its connection. Ends, with all its descendants, when the object does.
+class Worker {
+ public:
+  struct Event {
+    enum class Kind { Said, Garbage, Exited, Silent };
+    Kind kind = Kind::Silent;
+    Message message;    // Said
+    std::string error;  // Garbage
+  };
+
+  // interrupt may be null. Throws what ChildProcess::start throws.
+  Worker(const WorkerCommand& command, const InterruptGuard* interrupt);
+
+  // What happens next within timeout_seconds; Silent when nothing does. A message that arrived before the
+  // process ended is told before Exited. Throws Interrupted once a signal asked us to stop.
+  Event next(double timeout_seconds);
+  bool send(const Message& message);  // to rank 0; false when it is gone
+
+  // Ends the process if need be and says why it is gone. Call once.
+  Failure failure();
+  std::int64_t peak_resident_bytes() const { return peak_resident_bytes_; }
+  // Asks it to stop, gives it this long, then ends it.
+  void stop(double seconds);
+  pid_t process_id() const { return process_.process_id(); }
+
+ private:
+  void hung_up();
+  std::string printed() const;  // the end of what this worker printed
+
+  std::filesystem::path log_file_;
+  std::int64_t log_start_ = 0;
+  std::unique_ptr<Listener> listener_;
+  OomKillCounter oom_kills_;
+  ChildProcess process_;
+  const InterruptGuard* interrupt_;
+  std::deque<Event> waiting_;
+  int leader_ = -1;  // rank 0's connection
+  std::int64_t peak_resident_bytes_ = 0;
+};
+
+}  // namespace batchwright::run
