@@ -22,6 +22,16 @@ function(batchwright_room name)
   cmake_parse_arguments(ROOM "" "" "USES;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   list(TRANSFORM ROOM_USES PREPEND batchwright_)
+  # Data files of a room (tables of facts) are compiled in: data_gpus_csv() for src/hardware/gpus.csv.
+  file(GLOB data CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.csv ${CMAKE_SOURCE_DIR}/src/${name}/*.jsonl)
+  if(data)
+    set(embedded ${CMAKE_BINARY_DIR}/generated/${name}_data.cc)
+    add_custom_command(OUTPUT ${embedded}
+      COMMAND ${CMAKE_COMMAND} -DOUT=${embedded} -DROOM=${name} "-DFILES=${data}"
+              -P ${CMAKE_SOURCE_DIR}/cmake/embed_data.cmake
+      DEPENDS ${data} ${CMAKE_SOURCE_DIR}/cmake/embed_data.cmake VERBATIM)
+    list(APPEND sources ${embedded})
+  endif()
   if(sources)
     add_library(batchwright_${name} STATIC ${sources})
     target_link_libraries(batchwright_${name} PRIVATE batchwright_flags PUBLIC ${ROOM_USES} ${ROOM_LIBRARIES})

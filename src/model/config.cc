@@ -191,6 +191,8 @@ void read_structure(const JsonFields& fields, const ConfigKeys& keys, ModelConfi
   config.embedding = config.hidden;
   if (a == Architecture::Electra)
     config.embedding = fields.integer("embedding_size", 1, kMaxWidth, config.hidden);
+  fields.boolean("do_layer_norm_before",
+                 true);  // read again where modules are listed: its type is checked here
   if (a == Architecture::Opt)
     config.embedding = fields.integer("word_embed_proj_dim", 1, kMaxWidth, config.hidden);
   if (a == Architecture::Mixtral) {

@@ -62,6 +62,7 @@ DecoderNames opt_names(const ModelConfig& c) {
   n.body = "model.decoder", n.positions = "embed_positions", n.o = "out_proj", n.gate = "", n.up = "fc1";
   n.down = "fc2", n.mlp = "", n.input_norm = "self_attn_layer_norm", n.mlp_norm = "final_layer_norm";
   n.final_norm = "final_layer_norm", n.norm_bias = true, n.output_bias = c.attention_bias;
+  if (!c.raw.value("do_layer_norm_before", true)) n.final_norm = "";  // opt-350m
   return n;
 }
 
@@ -235,7 +236,8 @@ void list_decoder(const ModelConfig& config, Head head, std::int64_t num_labels,
     list_layer(config, names, under(body, fmt::format("{}.{}", names.layers, i)), list);
   }
   list.set_layer(-1);
-  if (names.norm_has_weight) list.norm(under(body, names.final_norm), config.hidden, names.norm_bias);
+  if (names.norm_has_weight && !names.final_norm.empty())
+    list.norm(under(body, names.final_norm), config.hidden, names.norm_bias);
   list_head(config, names, head, num_labels, list);
 }
 

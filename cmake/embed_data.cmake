@@ -1,0 +1,16 @@
+# Writes a .cc that holds data files as strings. Run by rooms.cmake with -DOUT= -DROOM= and -DFILES= (a list).
+set(text "#include <string_view>\n\nnamespace batchwright::${ROOM} {\n\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  string(MAKE_C_IDENTIFIER ${name} identifier)
+  file(READ ${file} body HEX)
+  string(LENGTH "${body}" length)
+  math(EXPR bytes "${length} / 2")
+  # As hexadecimal: CMake's own lists would split the text at every semicolon.
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" escaped "${body}")
+  string(REGEX REPLACE "(\\\\x0a)" "\\1\"\n\"" escaped "${escaped}")
+  string(APPEND text "std::string_view data_${identifier}();\nstd::string_view data_${identifier}() {\n")
+  string(APPEND text "  return std::string_view(\"${escaped}\", ${bytes});\n}\n\n")
+endforeach()
+string(APPEND text "}  // namespace batchwright::${ROOM}\n")
+file(WRITE ${OUT} "${text}")
