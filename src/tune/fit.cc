@@ -1,0 +1,84 @@
+#include "tune/fit.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace batchwright::tune {
+namespace {
+
+struct Peak {
+  double micro_batch = 0, bytes = 0;
+};
+
+// Line through the peaks of the two largest micro-batches: the smallest ones may peak elsewhere (in the
+// optimizer).
+std::optional<double> predicted_bytes(std::vector<Peak> peaks, double micro_batch) {
+  if (peaks.size() < 2) return std::nullopt;
+  std::sort(peaks.begin(), peaks.end(),
+            [](const Peak& a, const Peak& b) { return a.micro_batch > b.micro_batch; });
+  const double slope = (peaks[0].bytes - peaks[1].bytes) / (peaks[0].micro_batch - peaks[1].micro_batch);
+  return peaks[0].bytes + std::max(slope, 0.0) * (micro_batch - peaks[0].micro_batch);
+}
+
+bool known_to_fit(const SearchOptions& options, const SplitState& state) {
+  return options.probe_longest ? state.fits_longest : state.measured();
+}
+
+std::vector<Peak> measured_peaks(const SearchOptions& options, std::span<const run::Split> splits,
+                                 std::span<const SplitState> states) {
+  std::vector<Peak> peaks;
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    const auto& bytes = options.probe_longest ? states[i].longest_peak_bytes : states[i].sampled_peak_bytes;
+    if (known_to_fit(options, states[i]) && bytes) {
+      peaks.push_back({static_cast<double>(splits[i].micro_batch), static_cast<double>(*bytes)});
+    }
+  }
+  return peaks;
+}
+
+// The next split to try among `open`, the ones between the known failure and the known fit, largest first.
+std::size_t next_probe(const SearchOptions& options, std::span<const run::Split> splits,
+                       const std::vector<Peak>& peaks, const std::vector<std::size_t>& open,
+                       bool prediction_failed) {
+  const double limit = static_cast<double>(options.memory_limit_bytes);
+  if (peaks.size() == 1 && limit > 0 && !prediction_failed) {
+    // The second point: four times the first is far enough away for a slope, and still cheap.
+    for (auto i = open.rbegin(); i != open.rend(); ++i) {
+      if (static_cast<double>(splits[*i].micro_batch) >= 4 * peaks[0].micro_batch) return *i;
+    }
+    return open.back();
+  }
+  if (prediction_failed || limit <= 0 || peaks.size() < 2) return open[open.size() / 2];
+  for (const std::size_t i : open) {
+    if (*predicted_bytes(peaks, static_cast<double>(splits[i].micro_batch)) <= limit) return i;
+  }
+  return open.back();  // none is predicted to fit: show it on the nearest
+}
+
+}  // namespace
+
+FitBoundary fit_boundary(const SearchOptions& options, std::span<const run::Split> splits,
+                         std::span<const SplitState> states) {
+  FitBoundary boundary;
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    if (states[i].outcome == run::Outcome::OutOfMemory) boundary.smallest_fail = i;
+    if (known_to_fit(options, states[i]) && !states[i].out && !boundary.largest_fit) boundary.largest_fit = i;
+  }
+  const std::size_t begin = boundary.smallest_fail ? *boundary.smallest_fail + 1 : 0;
+  std::vector<std::size_t> open;
+  for (std::size_t i = begin; i < boundary.largest_fit.value_or(splits.size()); ++i) {
+    if (!states[i].out) open.push_back(i);
+  }
+  if (open.empty()) return boundary;
+  if (!boundary.largest_fit) {
+    const bool try_largest = options.memory_limit_bytes == 0 && !boundary.smallest_fail;
+    boundary.probe = try_largest ? open.front() : open.back();
+    return boundary;
+  }
+  const std::vector<Peak> peaks = measured_peaks(options, splits, states);
+  boundary.probe = next_probe(options, splits, peaks, open, boundary.smallest_fail.has_value());
+  return boundary;
+}
+
+}  // namespace batchwright::tune

@@ -1,0 +1,95 @@
+#include "tune/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "tune/timing.h"
+
+namespace batchwright::tune {
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Seconds that a trial will take, from what a step of its split (or of the slowest measured one) took before;
+// 0 when nothing is known, so that the first trial always runs.
+double expected_seconds(const run::TrialRequest& request, std::span<const run::Trial> trials) {
+  double own = 0, any = 0;
+  for (const run::Trial& trial : trials) {
+    if (trial.outcome != run::Outcome::Measured || trial.request.batch != "sampled") continue;
+    for (const run::TimedStep& step : trial.steps) {
+      any = std::max(any, step.seconds);
+      if (trial.request.split == request.split) own = std::max(own, step.seconds);
+    }
+  }
+  return static_cast<double>(request.warmup_steps + request.steps) * (own > 0 ? own : any);
+}
+
+std::string describe(const run::Trial& trial) {
+  const std::string name = run::to_string(trial.request.split);
+  const std::string batch = trial.request.batch == "longest" ? " on the longest examples" : "";
+  if (trial.outcome != run::Outcome::Measured) {
+    return fmt::format("{}{}: {} ({})", name, batch, run::outcome_name(trial.outcome), trial.reason);
+  }
+  std::vector<double> seconds;
+  for (const run::TimedStep& step : trial.steps) seconds.push_back(step.seconds);
+  std::string text = fmt::format("{}{}: {} a step", name, batch, format_seconds(median(seconds)));
+  if (trial.peak_bytes) text += fmt::format(", peak {}", format_bytes(*trial.peak_bytes));
+  return text;
+}
+
+Json facts_of(const run::Workload& workload) {
+  const auto hello = workload.hello();
+  if (!hello) return Json::object();
+  return {{"framework", hello->framework}, {"device", hello->device}};
+}
+
+double seconds_of(std::span<const run::Trial> trials) {
+  double sum = 0;
+  for (const run::Trial& trial : trials) sum += trial.wall_seconds;
+  return sum;
+}
+
+}  // namespace
+
+TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split> splits,
+                       run::Workload& workload, run::RunFolder& folder, const TuneLimits& limits,
+                       Progress& progress, std::function<double()> clock) {
+  if (!clock) clock = steady_seconds;
+  const double begin = clock();
+  // What an earlier part of this run took counts as tuning time, but not against this command's budget.
+  const double earlier = seconds_of(folder.trials());
+  TuneOutcome outcome;
+  std::string stopped_because;
+  while (true) {
+    const SearchState state = search_state(options, splits, folder.trials());
+    if (!state.next) break;
+    const double elapsed = clock() - begin;
+    if (limits.budget_seconds && !folder.trials().empty() &&
+        elapsed + expected_seconds(*state.next, folder.trials()) > *limits.budget_seconds) {
+      stopped_because = fmt::format("the budget of {} ends", format_seconds(*limits.budget_seconds));
+      break;
+    }
+    try {
+      const run::Trial trial = workload.run(*state.next);
+      folder.append(trial);
+      if (const Json facts = facts_of(workload); !facts.empty()) folder.set_facts(facts);
+      progress.note(describe(trial));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::Interrupted) throw;
+      outcome.interrupted = true;
+      stopped_because = "it was interrupted";
+      break;
+    }
+  }
+  outcome.decision = decide(options, splits, folder.trials(), earlier + clock() - begin, stopped_because);
+  folder.write_result(to_json(outcome.decision));
+  return outcome;
+}
+
+}  // namespace batchwright::tune

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "run/run_folder.h"
+#include "run/trial_runner.h"
+#include "tune/decision.h"
+
+namespace batchwright::tune {
+
+struct TuneLimits {
+  std::optional<double> budget_seconds;  // from the start of the program; start-up of the worker included
+};
+
+// Runs trials until the search is settled, the budget ends or a signal asks to stop, each recorded in the
+// folder before the next begins, and writes result.json. Trials already in the folder count as done.
+struct TuneOutcome {
+  Decision decision;
+  bool interrupted = false;
+};
+
+TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split> splits,
+                       run::Workload& workload, run::RunFolder& folder, const TuneLimits& limits,
+                       Progress& progress, std::function<double()> clock = {});
+
+}  // namespace batchwright::tune

@@ -1,0 +1,114 @@
+#include "tune/tuner.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <string>
+
+#include "run/test_worker.h"
+#include "tune/simulated_workload.h"
+
+namespace batchwright::tune {
+namespace {
+
+struct Tuning {
+  explicit Tuning(Machine machine = {})
+      : workload(std::move(machine)), progress(stderr, Progress::Style::Silent) {}
+
+  TuneOutcome run(const SearchOptions& options, std::optional<double> budget = std::nullopt) {
+    run::RunFolder folder(temporary / "run", {{"effective_batch", options.effective_batch}});
+    return run_tuning(options, splits_of(options.effective_batch), workload, folder, {budget}, progress,
+                      [this] { return workload.now; });
+  }
+  Json result() const { return read_json_file(temporary / "run" / "result.json"); }
+
+  run::TemporaryFolder temporary;
+  SimulatedWorkload workload;
+  Progress progress;
+};
+
+TEST(RunTuning, WritesTheResultThatScriptsRelyOn) {
+  Tuning tuning;
+  tuning.run(options_for(32));
+  const Json result = tuning.result();
+  EXPECT_EQ(result.at("version"), 1);
+  EXPECT_EQ(result.at("requested_effective_batch"), 32);
+  EXPECT_EQ(result.at("trials").size(), 6u);
+  const Json& first = result.at("trials").at(0);
+  for (const char* field : {"micro_batch", "accumulation_steps", "devices", "layout", "micro_tokens",
+                            "checkpointing", "outcome", "observed_micro_batch", "observed_accumulation_steps",
+                            "step_seconds", "rounds", "peak_bytes", "phases", "why_dropped"}) {
+    EXPECT_TRUE(first.contains(field)) << field;
+  }
+  for (const char* field :
+       {"recommended", "tied_with", "confirmed_on_worst_batch", "largest_that_fits", "largest_and_neighbours",
+        "tuning_seconds", "saving_percent", "break_even_steps", "reason", "explanation"}) {
+    EXPECT_TRUE(result.contains(field)) << field;
+  }
+  EXPECT_EQ(result.at("recommended"), 0);
+  EXPECT_EQ(result.at("confirmed_on_worst_batch"), true);
+  // 1x32 pays the fixed cost 32 times: (32 f + t) against (f + t).
+  const double truth =
+      100 * (1 - tuning.workload.true_seconds({32, 1, 1}) / tuning.workload.true_seconds({1, 32, 1}));
+  EXPECT_NEAR(result.at("saving_percent").at("mid").get<double>(), truth, 3);
+  EXPECT_GT(result.at("break_even_steps").get<double>(), 0);
+}
+
+TEST(RunTuning, TheSameCommandAgainOnlyReads) {
+  Tuning tuning;
+  tuning.run(options_for(32));
+  const std::size_t trials = tuning.workload.ran.size();
+  const Json first = tuning.result();
+  tuning.run(options_for(32));
+  EXPECT_EQ(tuning.workload.ran.size(), trials);
+  EXPECT_EQ(tuning.result().at("recommended"), first.at("recommended"));
+  EXPECT_NEAR(tuning.result().at("tuning_seconds").get<double>(), first.at("tuning_seconds").get<double>(),
+              1e-6);
+}
+
+TEST(RunTuning, AnInterruptLeavesTheBestSoFarAndContinues) {
+  Tuning tuning;
+  tuning.workload.before = [&](const run::TrialRequest&) {
+    if (tuning.workload.ran.size() == 5) throw Error(ErrorKind::Interrupted, "interrupted", "by the test");
+  };
+  const TuneOutcome interrupted = tuning.run(options_for(32));
+  EXPECT_TRUE(interrupted.interrupted);
+  EXPECT_TRUE(interrupted.decision.recommended.has_value());
+  EXPECT_FALSE(interrupted.decision.settled);
+  EXPECT_NE(tuning.result().at("reason").get<std::string>().find("interrupted"), std::string::npos);
+  tuning.workload.before = nullptr;
+  const TuneOutcome finished = tuning.run(options_for(32));
+  EXPECT_FALSE(finished.interrupted);
+  EXPECT_TRUE(finished.decision.settled);
+}
+
+TEST(RunTuning, TheBudgetHolds) {
+  Tuning tuning;
+  const double step = tuning.workload.true_seconds({1, 32, 1});
+  const TuneOutcome outcome = tuning.run(options_for(32), 12 * step);
+  EXPECT_LE(tuning.workload.now, 13 * step);  // the noise of the last trial
+  EXPECT_FALSE(outcome.decision.settled);
+  EXPECT_TRUE(outcome.decision.recommended.has_value());
+  EXPECT_NE(outcome.decision.reason.find("the budget"), std::string::npos) << outcome.decision.reason;
+}
+
+// The real runner with a real child process, which dies, hangs and runs out of memory on the way.
+TEST(RunTuning, ARealWorkerThatMisbehavesCostsItsTrialsOnly) {
+  const run::TemporaryFolder temporary;
+  Progress progress(stderr, Progress::Style::Silent);
+  const Json plan = {{"limit_bytes", 300}, {"at", {{"8", "kill"}}}, {"once", (temporary / "once").string()}};
+  run::RunFolder folder(temporary / "run", Json::object());
+  run::TrialRunner runner(run::worker_command(temporary, plan), nullptr, {}, {20, 20, 1, 10});
+  const TuneOutcome outcome = run_tuning(options_for(32, 300), splits_of(32), runner, folder, {}, progress);
+  const Decision& decision = outcome.decision;
+  ASSERT_TRUE(decision.recommended.has_value());
+  EXPECT_EQ(decision.trials[*decision.recommended].split.micro_batch, 16);
+  EXPECT_EQ(decision.trials[0].outcome, run::Outcome::OutOfMemory);  // 100 + 10 * 32 > 300
+  EXPECT_EQ(decision.trials[2].outcome, run::Outcome::Measured);     // killed once, then measured
+  EXPECT_TRUE(decision.confirmed_on_worst_batch);
+  EXPECT_EQ(read_json_file(temporary / "run" / "run.json").at("facts").at("framework"), "test worker");
+}
+
+}  // namespace
+}  // namespace batchwright::tune
