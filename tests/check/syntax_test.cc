@@ -43,7 +43,7 @@ TEST(Syntax, ReadsContextsTogetherAndApart) {
 TEST(Syntax, SurvivesAnyBytes) {
   EXPECT_TRUE(parse_python(std::string(200000, '(')).body.size() < 10);
   EXPECT_TRUE(parse_python("x = " + std::string(5000, '-') + "1\n").incomplete);
-  parse_python(std::string("\xff\xfe\0 def (\x80", 12));
+  parse_python(std::string("\xff\xfe\0 def (\x80", 10));
   parse_python("if x:\n\tfor y in\n  z = [1, 2\n");
 }
 
