@@ -15,11 +15,15 @@
 namespace batchwright::cli {
 
 // Each is defined in src/cli/verb_<name>.cc.
-// (declarations of the verbs stand here, one a line)
+void add_tune_verb(CLI::App& app, int& exit_code);
+void add_train_verb(CLI::App& app, int& exit_code);
+void add_explain_verb(CLI::App& app, int& exit_code);
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
-      // (one line a verb: {"plan", "predict every split's memory and time", add_plan_verb},)
+      {"tune", "measure which split is fastest on this device", add_tune_verb},
+      {"train", "fine-tune with a split", add_train_verb},
+      {"explain", "say where a run's step time goes", add_explain_verb},
   };
   return all;
 }

@@ -138,6 +138,17 @@ void RunFolder::write_result(const Json& result) const {
   write_file_atomic(path_ / kResultFile, pretty(result));
 }
 
+void RunFolder::discard() {
+  if (opening_ != Opening::Created || !trials_.empty()) return;
+  std::error_code error;
+  for (const char* name : {kRunFile, kTrialsFile, kResultFile, "job.json", "worker.log"}) {
+    std::filesystem::remove(path_ / name, error);
+  }
+  // remove() takes a folder only when it is empty.
+  std::filesystem::remove(path_, error);
+  if (path_.has_parent_path()) std::filesystem::remove(path_.parent_path(), error);
+}
+
 std::filesystem::path unused_folder(const std::filesystem::path& base) {
   std::filesystem::path candidate = base;
   std::error_code error;

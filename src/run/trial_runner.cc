@@ -29,6 +29,19 @@ constexpr double kStopSeconds = 10;
 
 }  // namespace
 
+std::string own_words(std::string line) {
+  constexpr std::string_view kPrefix = "batchwright-engine: ";
+  if (line.starts_with(kPrefix)) line.erase(0, kPrefix.size());
+  return line;
+}
+
+Error version_error(const std::string& program, int protocol) {
+  return Error(ErrorKind::Unsupported, program,
+               fmt::format("speaks version {} of the protocol, and this program version {}", protocol,
+                           kProtocolVersion),
+               "Install both programs from the same release");
+}
+
 TrialRunner::TrialRunner(WorkerCommand command, const InterruptGuard* interrupt, OnProgress on_progress,
                          Patience patience)
     : command_(std::move(command)),
@@ -77,10 +90,8 @@ Failure TrialRunner::start_failed(const Worker::Event& event) {
   if (failed != nullptr) throw Error(ErrorKind::InvalidInput, program, said);
   if (failure.exit_code == 1 || failure.exit_code == 2) {
     // It said why on its standard error, in the words of our own errors.
-    std::string text = failure.last_line;
-    if (const std::size_t colon = text.find(": "); text.starts_with("batchwright-engine: "))
-      text.erase(0, colon + 2);
-    throw Error(failure.exit_code == 2 ? ErrorKind::InvalidInput : ErrorKind::No, "", text);
+    throw Error(failure.exit_code == 2 ? ErrorKind::InvalidInput : ErrorKind::No, "",
+                own_words(failure.last_line));
   }
   if (++failed_starts_ >= kMostFailedStarts) {
     throw Error(
@@ -105,10 +116,7 @@ std::optional<Failure> TrialRunner::ensure_worker() {
       }
       if (const auto* hello = std::get_if<Hello>(&event.message)) {
         if (hello->protocol != kProtocolVersion) {
-          throw Error(ErrorKind::Unsupported, command_.command.front(),
-                      fmt::format("speaks version {} of the protocol, and this program version {}",
-                                  hello->protocol, kProtocolVersion),
-                      "Install both programs from the same release");
+          throw version_error(command_.command.front(), hello->protocol);
         }
         if (!hello->can_resplit) {
           throw Error(ErrorKind::Unsupported, command_.command.front(), "cannot change its split");

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "run/trial.h"
 #include "run/worker.h"
 
@@ -32,6 +33,11 @@ struct Patience {
 
 // Receives a line for the progress display and the finished share of the running trial, when known.
 using OnProgress = std::function<void(const std::string&, std::optional<double>)>;
+
+// The text of an error that batchwright-engine printed, without the program's name.
+std::string own_words(std::string line);
+// Unsupported: a worker of another release.
+Error version_error(const std::string& program, int protocol);
 
 // Trials in a worker that can change its split. When it dies, the running trial is classified and the next
 // one starts a new worker.

@@ -42,6 +42,8 @@ class Worker {
   // process ended is told before Exited. Throws Interrupted once a signal asked us to stop.
   Event next(double timeout_seconds);
   bool send(const Message& message);  // to rank 0; false when it is gone
+  // next() no longer throws Interrupted: for work that was asked to stop and still has something to save.
+  void ignore_interrupts() { interrupt_ = nullptr; }
 
   // Ends the process if need be and says why it is gone. Call once.
   Failure failure();

@@ -1,0 +1,63 @@
+#include "cli/prepared_input.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/prepare.h"
+#include "data/sampler.h"
+#include "data/token_file.h"
+#include "model/config.h"
+
+namespace batchwright::cli {
+
+PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& arguments,
+                            const InterruptGuard& interrupt, Progress& progress) {
+  if (!std::filesystem::is_directory(input.model)) {
+    throw Error(ErrorKind::NotFound, input.model, "is not a folder",
+                "MODEL is a folder with config.json, model.safetensors and tokenizer.json");
+  }
+  model::read_model_config(input.model);
+  data::PrepareRequest request;
+  request.data = input.data;
+  request.model_folder = input.model;
+  request.columns = {arguments.text_column, arguments.text_pair_column, arguments.label_column};
+  request.max_length = static_cast<std::int32_t>(arguments.options.max_length);
+  const data::Prepared prepared = data::prepare(request, [&](std::int64_t done, std::int64_t rows) {
+    interrupt.check();
+    progress.update(
+        fmt::format("tokenising {} rows", rows),
+        rows > 0 ? std::optional(static_cast<double>(done) / static_cast<double>(rows)) : std::nullopt);
+  });
+  const data::TokenFile tokens = data::TokenFile::open(prepared.token_file);
+  const auto rows = data::split_rows(tokens.rows(), arguments.options.eval_fraction, arguments.options.seed);
+  const auto training_rows = static_cast<std::int64_t>(rows.train.size());
+  if (training_rows < arguments.options.effective_batch) {
+    throw Error(ErrorKind::Usage, "--effective-batch",
+                fmt::format("{} is more than the {} rows that are left for training",
+                            arguments.options.effective_batch, training_rows),
+                "Give more rows, a smaller effective batch, or a smaller --eval-fraction");
+  }
+  return {std::filesystem::absolute(input.model), std::filesystem::absolute(prepared.token_file),
+          tokens.content_id(), training_rows};
+}
+
+Json request_of(const std::string& verb, const PreparedInput& input, const run::TrainingOptions& options) {
+  // The weights are named by size, not by content: hashing gigabytes at every start would cost more than it
+  // tells.
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(input.model_folder / "model.safetensors", error);
+  return {{"verb", verb},
+          {"model", std::filesystem::weakly_canonical(input.model_folder).string()},
+          {"model_config", content_hash(read_file(input.model_folder / "config.json"))},
+          {"model_bytes", error ? Json() : Json(bytes)},
+          {"data", input.content_id},
+          {"options", run::to_json(options)}};
+}
+
+std::filesystem::path default_run_folder(const std::string& verb, const Json& request) {
+  return std::filesystem::path("batchwright-runs") /
+         (verb + "-" + content_hash(dump_line(request)).substr(0, 8));
+}
+
+}  // namespace batchwright::cli

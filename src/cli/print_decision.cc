@@ -1,0 +1,131 @@
+#include "cli/print_decision.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/table.h"
+#include "base/units.h"
+
+namespace batchwright::cli {
+namespace {
+
+std::string words_of(run::Outcome outcome) {
+  std::string text(run::outcome_name(outcome));
+  for (char& c : text) c = c == '_' ? ' ' : c;
+  return text;
+}
+
+std::string step_time(const std::optional<Interval>& seconds) {
+  if (!seconds) return "";
+  if (!std::isfinite(seconds->low) || !std::isfinite(seconds->high)) return format_seconds(seconds->mid);
+  return format_seconds_interval(seconds->mid, seconds->low, seconds->high);
+}
+
+std::string relative(const std::optional<Interval>& ratio, bool is_best) {
+  if (is_best) return "best";
+  if (!ratio) return "";
+  return fmt::format("{:+.1f} %", 100 * (ratio->mid - 1));
+}
+
+std::string percent_interval(const Interval& fraction) {
+  if (!std::isfinite(fraction.low) || !std::isfinite(fraction.high)) return format_percent(fraction.mid);
+  return fmt::format("{} [{}, {}]", format_percent(fraction.mid), format_percent(fraction.low),
+                     format_percent(fraction.high));
+}
+
+std::string table_of(const tune::Decision& decision) {
+  Table table({{"split", Align::Left},
+               {"outcome", Align::Left},
+               {"step time", Align::Right},
+               {"peak", Align::Right},
+               {"vs best", Align::Right},
+               {"note", Align::Left}});
+  for (std::size_t i = 0; i < decision.trials.size(); ++i) {
+    const tune::SplitResult& result = decision.trials[i];
+    table.add_row({run::to_string(result.split), words_of(result.outcome), step_time(result.step_seconds),
+                   result.peak_bytes ? format_bytes(*result.peak_bytes) : "",
+                   relative(result.relative, decision.recommended == i),
+                   result.outcome == run::Outcome::Measured ? "" : result.why_dropped});
+  }
+  return table.to_string();
+}
+
+std::string saving_sentence(const tune::Decision& decision) {
+  if (!decision.saving || !decision.slowest) return "";
+  std::string text =
+      fmt::format("It saves {} of the time of {}, the slowest", percent_interval(*decision.saving),
+                  run::to_string(decision.trials[*decision.slowest].split));
+  text += fmt::format("; tuning took {}", format_seconds(decision.tuning_seconds));
+  if (decision.break_even_steps)
+    text += fmt::format(" and pays back after {:.0f} steps", *decision.break_even_steps);
+  return text + ".\n";
+}
+
+std::string advice_sentence(const tune::Decision& decision) {
+  if (!decision.largest_that_fits || !decision.largest_and_neighbours || !decision.recommended) return "";
+  const auto name = [&](std::size_t i) { return run::to_string(decision.trials[i].split); };
+  if (decision.largest_that_fits == decision.recommended) {
+    return fmt::format("The common advice, the largest micro-batch that fits ({}), is right here.\n",
+                       name(*decision.largest_that_fits));
+  }
+  const auto& largest = decision.trials[*decision.largest_that_fits].relative;
+  if (!largest) return "";
+  return fmt::format(
+      "The common advice, the largest micro-batch that fits ({}), would be {:+.1f} %; trying the next two "
+      "smaller ones too would find {}.\n",
+      name(*decision.largest_that_fits), 100 * (largest->mid - 1), name(*decision.largest_and_neighbours));
+}
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const tune::Decision& decision) {
+  std::string text = table_of(decision) + "\n";
+  if (!decision.recommended) return text + capitalised(decision.reason) + ".\n";
+  text +=
+      fmt::format("Recommended: --split {}\n", run::to_string(decision.trials[*decision.recommended].split));
+  text += capitalised(decision.reason) + ".\n" + saving_sentence(decision) + advice_sentence(decision);
+  if (!decision.explanation.sentence.empty()) text += decision.explanation.sentence + "\n";
+  if (!decision.confirmed_on_worst_batch)
+    text += "It was not confirmed on the longest examples of the data.\n";
+  return text;
+}
+
+std::string describe(const tune::Explanation& explanation, const std::optional<run::Split>& recommended) {
+  std::string text;
+  if (!explanation.sentence.empty()) text += explanation.sentence + "\n\n";
+  const auto seconds = [](const std::optional<double>& value) {
+    return value ? format_seconds(*value) : "not known";
+  };
+  Table parts({{"part", Align::Left}, {"measured"}});
+  parts.add_row({"fixed cost of a micro-batch", seconds(explanation.fixed_seconds_per_micro_step)});
+  parts.add_row({"cost of a token", seconds(explanation.seconds_per_token)});
+  parts.add_row({"optimizer step", seconds(explanation.seconds_per_step)});
+  text += parts.to_string();
+  if (!explanation.shares.empty() && recommended) {
+    Table shares(
+        {{fmt::format("share of a step of {}", run::to_string(*recommended)), Align::Left}, {"share"}});
+    for (const auto& [name, share] : explanation.shares) shares.add_row({name, format_percent(share)});
+    text += "\n" + shares.to_string();
+  }
+  if (!explanation.residuals.empty()) {
+    Table residuals({{"split", Align::Left}, {"left unexplained"}, {"cost of a token, relative"}});
+    for (std::size_t i = 0; i < explanation.residuals.size(); ++i) {
+      const auto& residual = explanation.residuals[i];
+      const std::string cost =
+          i < explanation.row_cost.size() ? fmt::format("{:.2f}", explanation.row_cost[i].relative) : "";
+      residuals.add_row({run::to_string(residual.split),
+                         step_time(Interval{residual.mid, residual.low, residual.high}), cost});
+    }
+    text += "\n" + residuals.to_string();
+  }
+  for (const auto& part : explanation.not_separable) text += fmt::format("\n{}: {}.", part.part, part.reason);
+  return text + (explanation.not_separable.empty() ? "" : "\n");
+}
+
+}  // namespace batchwright::cli

@@ -1,0 +1,145 @@
+#include "cli/training_arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "plan/batch_arithmetic.h"
+
+namespace batchwright::cli {
+namespace {
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// CLI11 keeps unknown options for us because words after `--` may look like options; refuse them here.
+void refuse_unknown_options(const CLI::App& app, TrainingArguments& arguments) {
+  for (const std::string& word : app.remaining()) {
+    if (word == "--") {
+      arguments.has_command = true;
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::string near = nearest_choice(word, {names.begin(), names.end()});
+    throw Error(ErrorKind::Usage, word, "is not an option of this verb",
+                near.empty() ? "Its --help lists the options" : fmt::format("Did you mean {}?", near));
+  }
+}
+
+}  // namespace
+
+void add_training_options(CLI::App& app, TrainingArguments& a) {
+  app.allow_extras();
+  app.add_option("words", a.words);
+  app.add_option("--effective-batch", a.options.effective_batch);
+  app.add_option("--split", a.split);
+  app.add_option("--layout", a.options.layout);
+  app.add_option("--checkpointing", a.options.checkpointing);
+  app.add_option("--method", a.method);
+  app.add_option("--lora", a.lora);
+  app.add_option("--lora-rank", a.options.lora.rank);
+  app.add_option("--lora-alpha", a.options.lora.alpha);
+  app.add_option("--lora-dropout", a.options.lora.dropout);
+  app.add_option("--lora-targets", a.lora_targets);
+  app.add_option("--max-length", a.options.max_length);
+  app.add_option("--steps", a.options.steps);
+  app.add_option("--epochs", a.options.epochs);
+  app.add_option("--learning-rate", a.options.learning_rate);
+  app.add_option("--warmup-steps", a.options.warmup_steps);
+  app.add_option("--schedule", a.schedule);
+  app.add_option("--weight-decay", a.options.weight_decay);
+  app.add_option("--adam-beta1", a.options.adam_beta1);
+  app.add_option("--adam-beta2", a.options.adam_beta2);
+  app.add_option("--adam-epsilon", a.options.adam_epsilon);
+  app.add_option("--clip", a.options.clip);
+  app.add_option("--model-dropout", a.options.model_dropout);
+  app.add_option("--seed", a.options.seed);
+  app.add_option("--threads", a.options.threads);
+  app.add_option("--memory-limit", a.memory_limit);
+  app.add_option("--eval-fraction", a.options.eval_fraction);
+  app.add_option("--text-column", a.text_column);
+  app.add_option("--text-pair-column", a.text_pair_column);
+  app.add_option("--label-column", a.label_column);
+  app.add_option("--run", a.run_folder);
+  app.add_option("--budget", a.budget);
+  app.add_flag("--overwrite", a.overwrite);
+  app.add_flag("--json", a.json);
+  app.add_flag("--quiet", a.quiet);
+}
+
+void finish(const CLI::App& app, TrainingArguments& a) {
+  refuse_unknown_options(app, a);
+  if (app.count("--effective-batch") == 0) {
+    throw Error(ErrorKind::Usage, "--effective-batch", "is missing",
+                "It is the number of examples per optimizer step");
+  }
+  if (!a.method.empty()) a.options.method = run::parse_method(a.method, "--method");
+  if (a.lora) {
+    if (a.method == "full") throw Error(ErrorKind::Usage, "--lora", "contradicts --method full");
+    a.options.method = run::Method::Lora;
+    a.options.lora.rank = *a.lora;
+  }
+  if (!a.schedule.empty()) a.options.schedule = run::parse_schedule(a.schedule, "--schedule");
+  if (app.count("--lora-targets") > 0) a.options.lora.targets = split_at_commas(a.lora_targets);
+  if (!a.memory_limit.empty()) {
+    a.options.memory_limit_bytes = parse_bytes(a.memory_limit, "--memory-limit");
+    if (a.options.memory_limit_bytes == 0) {
+      throw Error(ErrorKind::Usage, "--memory-limit", "is 0", "Leave it out for no limit");
+    }
+  }
+  if (!a.budget.empty()) {
+    a.budget_seconds = parse_seconds(a.budget, "--budget");
+    if (*a.budget_seconds <= 0) throw Error(ErrorKind::Usage, "--budget", "must be above 0");
+  }
+  a.options.check();
+  if (!a.split.empty() && a.split != "auto") {
+    check_split(run::parse_split(a.split, "--split"), a.options.effective_batch);
+  }
+}
+
+ModelAndData model_and_data(const TrainingArguments& arguments, const std::string& verb) {
+  if (arguments.has_command || arguments.words.size() != 2) {
+    throw Error(ErrorKind::Usage, "batchwright " + verb,
+                fmt::format("needs MODEL and DATA, and got {} words", arguments.words.size()),
+                fmt::format("`batchwright {} --help` shows an example", verb));
+  }
+  return {arguments.words[0], arguments.words[1]};
+}
+
+void check_split(const run::Split& split, std::int64_t effective_batch) {
+  if (split.effective_batch() == effective_batch) return;
+  std::vector<std::string> exact;
+  for (const plan::Split& candidate : plan::exact_splits(effective_batch, split.devices)) {
+    exact.push_back(plan::to_string(candidate));
+  }
+  const std::string hint =
+      exact.empty() || exact.size() > 12
+          ? ""
+          : fmt::format("Exact splits of {}: {}", effective_batch, fmt::join(exact, ", "));
+  if (split.micro_batch > effective_batch) {
+    throw Error(ErrorKind::Usage, "--split",
+                fmt::format("micro-batch {} is larger than the effective batch {}", split.micro_batch,
+                            effective_batch),
+                hint);
+  }
+  throw Error(ErrorKind::Usage, "--split",
+              fmt::format("{} makes {} examples a step, and the effective batch is {}", run::to_string(split),
+                          split.effective_batch(), effective_batch),
+              hint);
+}
+
+}  // namespace batchwright::cli

@@ -1,0 +1,113 @@
+#include "cli/tuning.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "run/engine.h"
+#include "tune/remedies.h"
+#include "tune/splits.h"
+
+namespace batchwright::cli {
+namespace {
+
+run::EngineJob trials_job(const TuningPlan& plan, const run::TrainingOptions& options,
+                          const std::filesystem::path& folder) {
+  run::EngineJob job;
+  job.mode = run::JobMode::Trials;
+  job.model_folder = plan.input.model_folder.string();
+  job.token_file = plan.input.token_file.string();
+  job.run_folder = std::filesystem::absolute(folder).string();
+  job.options = options;
+  return job;
+}
+
+std::vector<tune::Remedy> measure_remedies(const TuningPlan& plan, const std::filesystem::path& folder,
+                                           const InterruptGuard& interrupt, Progress& progress) {
+  const std::filesystem::path scratch = folder / "remedies";
+  progress.update("nothing fits: measuring what would");
+  return tune::find_remedies(
+      plan.options, [&](const run::TrainingOptions& options) -> std::optional<std::int64_t> {
+        try {
+          run::TrialRunner runner(run::engine_command(trials_job(plan, options, scratch), scratch),
+                                  &interrupt);
+          run::TrialRequest request;
+          request.split = {1, std::min<std::int64_t>(options.effective_batch, 2), 1};
+          request.batch = "longest";
+          request.layout = options.layout;
+          request.checkpointing = options.checkpointing;
+          const run::Trial trial = runner.run(request);
+          return trial.outcome == run::Outcome::Measured ? trial.peak_bytes : std::nullopt;
+        } catch (const Error& e) {
+          if (e.kind() == ErrorKind::Interrupted) throw;
+          return std::nullopt;  // a remedy that cannot be measured is not offered
+        }
+      });
+}
+
+// A model that does not even load under the limit is the plainest case of "nothing fits".
+tune::Decision nothing_fits(const tune::SearchOptions& search, const std::vector<run::Split>& splits,
+                            run::RunFolder& folder, const std::string& why) {
+  tune::Decision decision = tune::decide(search, splits, {}, 0, "");
+  for (tune::SplitResult& result : decision.trials) result.why_dropped = why;
+  decision.reason = "nothing fits: the model itself " + why;
+  folder.write_result(tune::to_json(decision));
+  return decision;
+}
+
+}  // namespace
+
+TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& interrupt, Progress& progress) {
+  const tune::Candidates candidates =
+      tune::candidate_splits(plan.options.effective_batch, 1, plan.allow_inexact);
+  for (const std::string& warning : candidates.warnings) progress.note("warning: " + warning);
+  Json request = request_of("tune", plan.input, plan.options);
+  request["exhaustive"] = plan.exhaustive;
+  request["allow_inexact"] = plan.allow_inexact;
+  run::find_engine();  // before a folder is made
+  TuningResult result;
+  result.folder = plan.run_folder.empty() ? default_run_folder("tune", request) : plan.run_folder;
+  run::RunFolder folder(result.folder, std::move(request), plan.overwrite);
+  if (!folder.trials().empty()) {
+    progress.note(fmt::format("continuing {} with the {} trials it holds (--overwrite starts afresh)",
+                              result.folder.string(), folder.trials().size()));
+  }
+  tune::SearchOptions search;
+  search.effective_batch = plan.options.effective_batch;
+  search.memory_limit_bytes = plan.options.memory_limit_bytes;
+  search.exhaustive = plan.exhaustive;
+  search.layout = plan.options.layout;
+  search.checkpointing = plan.options.checkpointing;
+  run::TrialRunner runner(run::engine_command(trials_job(plan, plan.options, folder.path()), folder.path()),
+                          &interrupt,
+                          [&](const std::string& text, std::optional<double>) { progress.update(text); });
+  try {
+    tune::TuneOutcome outcome =
+        tune::run_tuning(search, candidates.splits, runner, folder, {plan.budget_seconds}, progress);
+    result.decision = std::move(outcome.decision);
+    result.interrupted = outcome.interrupted;
+  } catch (const Error& e) {
+    if (exit_code(e.kind()) == exit_code(ErrorKind::Usage)) folder.discard();
+    if (e.kind() != ErrorKind::OutOfMemory) throw;
+    result.decision = nothing_fits(search, candidates.splits, folder, e.message());
+  }
+  result.document = tune::to_json(result.decision);
+  result.document["run_folder"] = result.folder.string();
+  result.document["warnings"] = candidates.warnings;
+  const bool ran_out = result.decision.reason.starts_with("nothing fits");
+  if (ran_out && !result.interrupted) {
+    Json remedies = Json::array();
+    for (const tune::Remedy& remedy : measure_remedies(plan, folder.path(), interrupt, progress)) {
+      result.remedies.push_back(fmt::format("It would fit with {} (measured peak {}).", remedy.change,
+                                            format_bytes(remedy.peak_bytes)));
+      remedies.push_back({{"change", remedy.change}, {"peak_bytes", remedy.peak_bytes}});
+    }
+    result.document["if_nothing_fits"] = std::move(remedies);
+  }
+  return result;
+}
+
+}  // namespace batchwright::cli

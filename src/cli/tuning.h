@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/prepared_input.h"
+#include "tune/tuner.h"
+
+namespace batchwright::cli {
+
+// A tuning with our own engine, as `tune` and `train --split auto` ask for it.
+struct TuningPlan {
+  PreparedInput input;
+  run::TrainingOptions options;
+  bool exhaustive = false, allow_inexact = false, overwrite = false;
+  std::optional<double> budget_seconds;
+  std::filesystem::path run_folder;  // empty: named after the request
+};
+
+struct TuningResult {
+  tune::Decision decision;
+  Json document;  // result.json with the folder and the warnings
+  std::filesystem::path folder;
+  bool interrupted = false;
+  std::vector<std::string> remedies;  // when nothing fits: what would, measured
+};
+
+TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& interrupt, Progress& progress);
+
+}  // namespace batchwright::cli

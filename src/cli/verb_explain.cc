@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "cli/print_decision.h"
+#include "cli/verbs.h"
+#include "run/run_folder.h"
+#include "tune/splits.h"
+
+namespace batchwright::cli {
+namespace {
+
+struct ExplainArguments {
+  std::string run;
+  bool json = false;
+};
+
+int explain_run(const ExplainArguments& arguments) {
+  const run::RunFolder folder = run::RunFolder::open(arguments.run);
+  const JsonFields request(folder.request(), arguments.run + "/run.json");
+  const Json* options = request.find("options");
+  if (options == nullptr || !options->is_object()) {
+    throw Error(ErrorKind::InvalidInput, arguments.run + "/run.json", "names no options",
+                "Give the folder of a `batchwright tune`");
+  }
+  const std::int64_t effective_batch =
+      JsonFields(*options, arguments.run + "/run.json").integer("effective_batch", 1, 1 << 24);
+  tune::SearchOptions search;
+  search.effective_batch = effective_batch;
+  search.exhaustive = request.boolean("exhaustive", false);
+  const tune::Candidates candidates =
+      tune::candidate_splits(effective_batch, 1, request.boolean("allow_inexact", false));
+  const tune::Decision decision = tune::decide(search, candidates.splits, folder.trials(), 0, "");
+  if (!decision.recommended) {
+    throw Error(ErrorKind::No, arguments.run, "holds no measured split, so there is nothing to explain");
+  }
+  if (arguments.json) {
+    Json document = tune::to_json(decision.explanation);
+    document["version"] = 1;
+    document["recommended"] = run::to_string(decision.trials[*decision.recommended].split);
+    fmt::print("{}\n", dump_line(document));
+  } else {
+    fmt::print("{}", describe(decision.explanation, decision.trials[*decision.recommended].split));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_explain_verb(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ExplainArguments>();
+  app.add_option("RUN", arguments->run);
+  app.add_flag("--json", arguments->json);
+  app.callback([&exit_code, arguments] {
+    if (arguments->run.empty()) {
+      throw Error(ErrorKind::Usage, "batchwright explain", "needs RUN, the folder of a `batchwright tune`");
+    }
+    exit_code = explain_run(*arguments);
+  });
+}
+
+}  // namespace batchwright::cli

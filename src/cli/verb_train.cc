@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/prepared_input.h"
+#include "cli/print_decision.h"
+#include "cli/training_arguments.h"
+#include "cli/tuning.h"
+#include "cli/verbs.h"
+#include "run/engine.h"
+#include "run/training.h"
+
+namespace batchwright::cli {
+namespace {
+
+constexpr double kAutoBudgetSeconds = 60;  // of `--split auto` when --budget is not given
+
+struct TrainArguments {
+  TrainingArguments training;
+  std::string progress = "text";
+};
+
+std::int64_t total_steps(const run::TrainingOptions& options, std::int64_t training_rows) {
+  if (options.steps) return *options.steps;
+  const std::int64_t per_epoch = (training_rows + options.effective_batch - 1) / options.effective_batch;
+  return std::max<std::int64_t>(1, std::llround(std::ceil(options.epochs * static_cast<double>(per_epoch))));
+}
+
+// A folder of its own for every training: nothing is continued, nothing is overwritten unasked.
+std::filesystem::path training_folder(const TrainArguments& arguments, const Json& request) {
+  if (arguments.training.run_folder.empty()) return run::unused_folder(default_run_folder("train", request));
+  const std::filesystem::path folder = arguments.training.run_folder;
+  if (!arguments.training.overwrite && std::filesystem::exists(folder / "steps.jsonl")) {
+    throw Error(ErrorKind::Usage, folder.string(), "holds a training already",
+                "Name another folder with --run, or give --overwrite to replace it");
+  }
+  return folder;
+}
+
+std::string text_line(const run::StepReport& step, std::int64_t steps) {
+  std::string text = fmt::format("step {} of {}", step.step, steps);
+  if (step.loss) text += fmt::format(", loss {:.4f}", *step.loss);
+  return text + fmt::format(", {} a step", format_seconds(step.seconds));
+}
+
+Json json_line(const run::StepReport& step) {
+  Json line = parse_json(run::to_line(step), "step");
+  line.erase("type");
+  return line;
+}
+
+// The numbers of the summary that a person wants to see, whatever else it holds.
+std::string describe_summary(const Json& summary) {
+  std::string text;
+  const auto number = [](const Json& object, const char* name) -> std::optional<double> {
+    return object.is_object() && object.contains(name) && object.at(name).is_number()
+               ? std::optional(object.at(name).get<double>())
+               : std::nullopt;
+  };
+  if (!summary.is_object()) return text;
+  const Json evaluation = summary.contains("evaluation") ? summary.at("evaluation") : Json();
+  if (const auto accuracy = number(evaluation, "accuracy")) {
+    text += fmt::format("Held-out accuracy: {}", format_percent(*accuracy));
+    if (const auto rows = number(evaluation, "examples")) text += fmt::format(" of {:.0f} examples", *rows);
+    text += "\n";
+  }
+  if (const auto loss = number(evaluation, "loss")) text += fmt::format("Held-out loss: {:.4f}\n", *loss);
+  const auto steps = number(summary, "steps"), seconds = number(summary, "seconds");
+  if (steps && seconds) text += fmt::format("Trained {:.0f} steps in {}\n", *steps, format_seconds(*seconds));
+  if (summary.contains("model_folder") && summary.at("model_folder").is_string()) {
+    text += fmt::format("Model: {}\n", summary.at("model_folder").get<std::string>());
+  }
+  return text;
+}
+
+std::string describe_saving(const tune::Decision& decision, std::int64_t steps) {
+  if (!decision.slowest || !decision.recommended) return "";
+  const tune::SplitResult& chosen = decision.trials[*decision.recommended];
+  const tune::SplitResult& slowest = decision.trials[*decision.slowest];
+  const double saved = static_cast<double>(steps) * chosen.step_seconds->mid * (slowest.relative->mid - 1);
+  return fmt::format("Against {}, the slowest split, {} saved about {} of training; finding it took {}.\n",
+                     run::to_string(slowest.split), run::to_string(chosen.split), format_seconds(saved),
+                     format_seconds(decision.tuning_seconds));
+}
+
+struct ChosenSplit {
+  run::Split split;
+  std::optional<tune::Decision> decision;
+};
+
+ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& input,
+                         const std::filesystem::path& folder, const InterruptGuard& interrupt,
+                         Progress& progress) {
+  if (arguments.training.split != "auto")
+    return {run::parse_split(arguments.training.split, "--split"), std::nullopt};
+  TuningPlan plan;
+  plan.input = input;
+  plan.options = arguments.training.options;
+  plan.budget_seconds = arguments.training.budget_seconds.value_or(kAutoBudgetSeconds);
+  plan.run_folder = folder / "tune";
+  plan.overwrite = arguments.training.overwrite;
+  const TuningResult result = tune_with_engine(plan, interrupt, progress);
+  interrupt.check();
+  if (!result.decision.recommended) {
+    std::string hint;
+    for (const std::string& remedy : result.remedies) hint += (hint.empty() ? "" : " ") + remedy;
+    throw Error(ErrorKind::No, "--split auto", result.decision.reason, hint);
+  }
+  progress.finish();
+  if (arguments.progress != "json" && !arguments.training.json) fmt::print("{}\n", describe(result.decision));
+  return {result.decision.trials[*result.decision.recommended].split, result.decision};
+}
+
+int train(const TrainArguments& arguments) {
+  const InterruptGuard interrupt;
+  const bool mirror = arguments.progress == "json";
+  Progress progress(stderr, arguments.training.quiet ? Progress::Style::Silent : Progress::style_of(stderr));
+  const PreparedInput input =
+      prepare_input(model_and_data(arguments.training, "train"), arguments.training, interrupt, progress);
+  Json request = request_of("train", input, arguments.training.options);
+  request["split"] = arguments.training.split;
+  run::find_engine();  // before a folder is made
+  const std::filesystem::path path = training_folder(arguments, request);
+  run::RunFolder folder(path, std::move(request), arguments.training.overwrite);
+  const ChosenSplit chosen = choose_split(arguments, input, path, interrupt, progress);
+
+  run::EngineJob job;
+  job.mode = run::JobMode::Train;
+  job.model_folder = input.model_folder.string();
+  job.token_file = input.token_file.string();
+  job.run_folder = std::filesystem::absolute(path).string();
+  job.split = chosen.split;
+  job.options = arguments.training.options;
+  const std::int64_t steps = total_steps(job.options, input.training_rows);
+  const auto on_step = [&](const run::StepReport& step) {
+    if (mirror) {
+      fmt::print("{}\n", dump_line(json_line(step)));
+      std::fflush(stdout);
+    }
+    progress.update(text_line(step, steps), static_cast<double>(step.step) / static_cast<double>(steps));
+  };
+  run::TrainingOutcome outcome;
+  try {
+    outcome = run::run_training(
+        run::engine_command(job, path), interrupt, on_step,
+        [&](const std::string& text, std::optional<double> fraction) { progress.update(text, fraction); });
+  } catch (const Error& e) {
+    if (exit_code(e.kind()) == exit_code(ErrorKind::Usage)) folder.discard();
+    throw;
+  }
+  progress.finish();
+  if (mirror || arguments.training.json) {
+    Json summary = outcome.summary.is_object() ? outcome.summary : Json::object();
+    summary["run_folder"] = path.string();
+    fmt::print("{}\n", dump_line(summary));
+  } else {
+    fmt::print("Split: {}\n{}{}Run folder: {}\n", run::to_string(chosen.split),
+               describe_summary(outcome.summary),
+               chosen.decision ? describe_saving(*chosen.decision, steps) : "", path.string());
+  }
+  return outcome.interrupted ? exit_code(ErrorKind::Interrupted) : 0;
+}
+
+}  // namespace
+
+void add_train_verb(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<TrainArguments>();
+  add_training_options(app, arguments->training);
+  app.add_option("--progress", arguments->progress);
+  app.callback([&app, &exit_code, arguments] {
+    finish(app, arguments->training);
+    if (arguments->training.split.empty()) arguments->training.split = "auto";
+    if (arguments->progress != "text" && arguments->progress != "json") {
+      throw Error(ErrorKind::Usage, "--progress", fmt::format("'{}' is not known", arguments->progress),
+                  "Choose one of text, json");
+    }
+    exit_code = train(*arguments);
+  });
+}
+
+}  // namespace batchwright::cli

@@ -1,0 +1,37 @@
+#include "run/engine.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace batchwright::run {
+
+std::filesystem::path find_engine() {
+  constexpr const char* kVariable = "BATCHWRIGHT_ENGINE";
+  if (const char* named = std::getenv(kVariable); named != nullptr && *named != '\0') {
+    if (::access(named, X_OK) != 0)
+      throw Error(ErrorKind::NotFound, kVariable, std::string("'") + named + "' cannot be run");
+    return named;
+  }
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path beside = self.parent_path() / "batchwright-engine";
+  if (!error && ::access(beside.c_str(), X_OK) == 0) return beside;
+  throw Error(
+      ErrorKind::NotFound, "batchwright-engine", "is not beside this program",
+      "Build it with BATCHWRIGHT_ENGINE=ON, or name it in the environment variable BATCHWRIGHT_ENGINE");
+}
+
+WorkerCommand engine_command(const EngineJob& job, const std::filesystem::path& folder) {
+  const std::filesystem::path job_file = std::filesystem::absolute(folder / "job.json");
+  write_file_atomic(job_file, to_json(job).dump(2) + "\n");
+  WorkerCommand command;
+  command.command = {find_engine().string(), job_file.string()};
+  command.log_file = std::filesystem::absolute(folder / "worker.log");
+  return command;
+}
+
+}  // namespace batchwright::run

@@ -1,0 +1,41 @@
+#include "tune/splits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "plan/batch_arithmetic.h"
+
+namespace batchwright::tune {
+namespace {
+
+run::Split of_plan(const plan::Split& split) {
+  return {split.micro_batch, split.accumulation_steps, split.devices};
+}
+
+}  // namespace
+
+Candidates candidate_splits(std::int64_t effective_batch, std::int64_t devices, bool allow_inexact) {
+  Candidates candidates;
+  for (const plan::Split& split : plan::exact_splits(effective_batch, devices)) {
+    candidates.splits.push_back(of_plan(split));
+  }
+  for (std::int64_t micro = 1; allow_inexact && micro * devices <= effective_batch; micro *= 2) {
+    const plan::Split split = plan::rounded_up_split(effective_batch, micro, devices);
+    const plan::BatchCheck check = plan::check_batch(effective_batch, split);
+    if (check.exact()) continue;
+    candidates.splits.push_back(of_plan(split));
+    candidates.warnings.push_back(plan::to_string(split) + ": " + check.warning());
+  }
+  if (candidates.splits.empty()) {
+    throw Error(ErrorKind::Usage, "--effective-batch",
+                fmt::format("{} cannot be divided over {} devices", effective_batch, devices),
+                "Choose a multiple of the devices, or give --allow-inexact");
+  }
+  std::sort(candidates.splits.begin(), candidates.splits.end(),
+            [](const run::Split& a, const run::Split& b) { return a.micro_batch > b.micro_batch; });
+  return candidates;
+}
+
+}  // namespace batchwright::tune
