@@ -1,11 +1,12 @@
 """A model that the engine saved loads in Transformers (full) or PEFT (LoRA) and gives the engine's own logits.
 
-    load_back.py SAVED TOKENS LOGITS [--base MODEL] [--tolerance 1e-4]
+    load_back.py SAVED TOKENS DUMP [--base MODEL] [--tolerance 1e-4]
 
-SAVED is the output folder of a training run; with adapter_config.json in it, --base names the model underneath. LOGITS
-is a safetensors file with "rows" (row numbers of TOKENS) and "logits", as the engine computed them after training.
+SAVED is the model folder of a training run; with adapter_config.json in it, --base names the model underneath. DUMP is
+an engine's dump that started from SAVED: its logits are those of its first window.
 """
 import argparse
+import json
 import os
 import pathlib
 import sys
@@ -41,29 +42,30 @@ def check_labels(saved, names):
         sys.exit(f"id2label is {found}, expected {names}")
 
 
-def main():
+def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("saved", "tokens", "logits"):
+    for name in ("saved", "tokens", "dump"):
         parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("--base", type=pathlib.Path)
     parser.add_argument("--tolerance", type=float, default=1e-4)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     transformers.logging.set_verbosity_error()
-    tokens, saved = TokenFile(options.tokens), load_file(options.logits)
+    tokens = TokenFile(options.tokens)
+    rows = json.loads((options.dump / "dump.json").read_text())["windows"][0]
+    logits = load_file(options.dump / "logits.safetensors")["logits"]
     model = load(options, len(tokens.label_names)).eval()
     if (options.saved / "config.json").exists():
         check_labels(options.saved, tokens.label_names)
         transformers.AutoTokenizer.from_pretrained(options.saved)
-    rows = saved["rows"].tolist()
     with torch.no_grad():
         batch = tokens.padded(rows)
         batch.pop("labels")
         expected = model(**batch).logits
-    worst = (saved["logits"] - expected).abs().max().item()
+    worst = (logits - expected).abs().max().item()
     passed = worst <= options.tolerance
     print(f"{'ok  ' if passed else 'FAIL'} logits of {len(rows)} rows: {worst:.2e} (at most {options.tolerance:.0e})")
-    sys.exit(0 if passed else 1)
+    return passed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(0 if main() else 1)

@@ -85,7 +85,7 @@ def run(options):
     print(f"{len(windows)} steps, loss {record['loss']:.6f} to {record['losses'][-1]:.6f}")
 
 
-def parse_arguments():
+def parse_arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("model", "tokens", "out"):
         parser.add_argument(name, type=pathlib.Path)
@@ -99,11 +99,11 @@ def parse_arguments():
     parser.add_argument("--weight-decay", type=float, default=0.0)
     parser.add_argument("--clip", type=float, default=1.0)
     parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
-def main():
-    options = parse_arguments()
+def main(words=None):
+    options = parse_arguments(words)
     options.out.mkdir(parents=True, exist_ok=True)
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(options.threads)

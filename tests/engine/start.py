@@ -62,7 +62,7 @@ def write_adapter(folder, model, options):
     adapted.save_pretrained(folder)
 
 
-def parse_arguments():
+def parse_arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--base", type=pathlib.Path)
@@ -77,14 +77,14 @@ def parse_arguments():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--activation", default="gelu")
     parser.add_argument("--layer-norm-eps", type=float, default=1e-12)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     if bool(options.base) == options.random:
         parser.error("give --base MODEL or --random")
     return options
 
 
-def main():
-    options = parse_arguments()
+def main(words=None):
+    options = parse_arguments(words)
     transformers.logging.set_verbosity_error()
     torch.manual_seed(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
