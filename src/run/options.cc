@@ -1,6 +1,7 @@
 #include "run/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cctype>
@@ -206,34 +207,41 @@ std::string to_string(const Split& split) {
   return split.devices > 1 ? fmt::format("{}x{}", text, split.devices) : text;
 }
 
+namespace {
+constexpr std::array<std::string_view, 3> kJobModes = {"trials", "train", "gradients"};  // in the order of JobMode
+}
+
 Json to_json(const EngineJob& job) {
   return {{"version", 1},
-          {"mode", job.mode == JobMode::Trials ? "trials" : "train"},
+          {"mode", kJobModes[static_cast<std::size_t>(job.mode)]},
           {"model_folder", job.model_folder},
           {"token_file", job.token_file},
           {"run_folder", job.run_folder},
-          {"split", job.mode == JobMode::Train ? Json(to_string(job.split)) : Json()},
+          {"adapter_folder", job.adapter_folder},
+          {"split", job.mode == JobMode::Trials ? Json() : Json(to_string(job.split))},
           {"options", to_json(job.options)}};
 }
 
 EngineJob engine_job_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
   fields.integer("version", 1, 1);
-  fields.reject_unknown({"version", "mode", "model_folder", "token_file", "run_folder", "split", "options"});
+  fields.reject_unknown({"version", "mode", "model_folder", "token_file", "run_folder", "adapter_folder", "split", "options"});
   EngineJob job;
   const std::string mode = fields.text("mode");
-  if (mode != "trials" && mode != "train") {
+  const auto found = std::find(kJobModes.begin(), kJobModes.end(), mode);
+  if (found == kJobModes.end()) {
     throw Error(ErrorKind::InvalidInput, subject, fmt::format("\"mode\" '{}' is not known", mode),
-                "It is trials or train");
+                fmt::format("Known are {}", fmt::join(kJobModes, ", ")));
   }
-  job.mode = mode == "train" ? JobMode::Train : JobMode::Trials;
+  job.mode = static_cast<JobMode>(found - kJobModes.begin());
   job.model_folder = fields.text("model_folder");
   job.token_file = fields.text("token_file");
   job.run_folder = fields.text("run_folder", "");
+  job.adapter_folder = fields.text("adapter_folder", "");
   const Json* options = fields.find("options");
   if (options == nullptr) throw Error(ErrorKind::InvalidInput, subject, "\"options\" is missing");
   job.options = training_options_from_json(*options, subject + ": options");
-  if (job.mode == JobMode::Train) {
+  if (job.mode != JobMode::Trials) {
     job.split = parse_split(fields.text("split"), subject + ": split");
     if (job.split.effective_batch() != job.options.effective_batch) {
       throw Error(

@@ -1,0 +1,34 @@
+#include "engine/hello.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+namespace batchwright::engine {
+
+run::Hello hello(bool can_resplit, int threads) {
+  run::Hello message;
+  message.framework = fmt::format("batchwright-engine {}, libtorch {}", BATCHWRIGHT_VERSION, TORCH_VERSION);
+  message.device = fmt::format("cpu, {} thread{}, {}", threads, threads == 1 ? "" : "s", best_kernels().name);
+  message.can_resplit = can_resplit;
+  message.process_id = ::getpid();
+  return message;
+}
+
+run::StepReport report_of(const StepOutcome& outcome, std::int64_t step, double learning_rate) {
+  run::StepReport report;
+  report.step = step;
+  report.micro_steps = outcome.micro_steps;
+  report.examples = outcome.examples;
+  report.tokens = outcome.real_tokens;
+  report.padded_tokens = outcome.padded_tokens;
+  report.seconds = outcome.seconds;
+  report.phases = profile::named(outcome.phases);
+  report.loss = outcome.loss;
+  report.grad_norm = outcome.grad_norm;
+  report.learning_rate = learning_rate;
+  report.peak_bytes = memory_counts().peak_bytes;
+  return report;
+}
+
+}  // namespace batchwright::engine

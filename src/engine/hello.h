@@ -1,0 +1,13 @@
+#pragma once
+
+#include "engine/stepper.h"
+#include "run/protocol.h"
+
+namespace batchwright::engine {
+
+// What this program says of itself on the protocol.
+run::Hello hello(bool can_resplit, int threads);
+
+run::StepReport report_of(const StepOutcome& outcome, std::int64_t step, double learning_rate);
+
+}  // namespace batchwright::engine

@@ -1,0 +1,3 @@
+#define BATCHWRIGHT_ISA baseline
+#define BATCHWRIGHT_ISA_NAME "baseline"
+#include "engine/kernels_impl.h"

@@ -1,0 +1,120 @@
+#include "engine/loaded_model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "engine/bert.h"
+#include "model/parameters.h"
+#include "model/safetensors.h"
+
+namespace batchwright::engine {
+namespace {
+
+bool ends_with(const std::string& text, std::string_view end) { return text.ends_with(end); }
+bool is_adapter(const std::string& name) { return ends_with(name, ".lora_A.weight") || ends_with(name, ".lora_B.weight"); }
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const auto at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// A body saved without its head has no "bert." prefix; checkpoints from before 2019 say gamma and beta.
+const model::StoredTensor* find_stored(const model::Safetensors& file, const std::string& name) {
+  for (const bool bare : {false, true}) {
+    const std::string candidate = bare ? replaced(name, "bert.", "") : name;
+    for (const bool old_names : {false, true}) {
+      std::string spelled = candidate;
+      if (old_names) {
+        spelled = replaced(replaced(spelled, "LayerNorm.weight", "LayerNorm.gamma"), "LayerNorm.bias", "LayerNorm.beta");
+      }
+      if (const model::StoredTensor* tensor = file.find(spelled)) return tensor;
+    }
+  }
+  return nullptr;
+}
+
+void copy_checked(const model::StoredTensor& stored, const Parameter& parameter, std::span<float> out,
+                  const std::filesystem::path& path) {
+  if (stored.shape != parameter.shape) {
+    throw Error(ErrorKind::InvalidInput, path.string(),
+                fmt::format("tensor {} has shape [{}], and the configuration asks for [{}]", parameter.name,
+                            fmt::join(stored.shape, ", "), fmt::join(parameter.shape, ", ")),
+                parameter.name.starts_with("classifier") ? "The data has another number of classes than the model's head"
+                                                         : "config.json and the weights belong to different models");
+  }
+  model::copy_as_float(stored, parameter.name, out);
+}
+
+void initialise(const Parameter& parameter, std::span<float> out, const run::TrainingOptions& options,
+                double initializer_range, std::uint64_t stream) {
+  RandomStream random(options.seed, RandomUse::Initialisation, stream);
+  if (ends_with(parameter.name, ".lora_A.weight")) {
+    const double bound = 1 / std::sqrt(static_cast<double>(parameter.shape[1]));  // kaiming_uniform with a = sqrt(5)
+    for (float& x : out) x = static_cast<float>((2 * random.uniform() - 1) * bound);
+  } else if (parameter.shape.size() == 2 && !ends_with(parameter.name, ".lora_B.weight")) {
+    for (float& x : out) x = static_cast<float>(random.normal() * initializer_range);
+  }
+}
+
+bool may_be_missing(const std::string& name) {
+  return name.starts_with("classifier.") || name.starts_with("bert.pooler.") || is_adapter(name);
+}
+
+}  // namespace
+
+std::unique_ptr<Classifier> make_classifier(const model::ModelConfig& config, const run::TrainingOptions& options,
+                                            std::int64_t classes, Parameters& parameters) {
+  if (config.architecture != model::Architecture::Bert) {
+    throw Error(ErrorKind::Unsupported, "config.json", fmt::format("model_type is \"{}\"", config.model_type),
+                "The engine trains BERT models (model_type \"bert\")");
+  }
+  return std::make_unique<Bert>(config, options, classes, parameters);
+}
+
+std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder, const run::TrainingOptions& options,
+                                        const std::vector<std::string>& label_names,
+                                        const std::filesystem::path& adapter_folder) {
+  auto result = std::make_unique<LoadedModel>();
+  result->folder = folder;
+  result->config = model::read_model_config(folder);
+  result->label_names = label_names;
+  Parameters& parameters = result->parameters;
+  const auto classes = static_cast<std::int64_t>(label_names.size());
+  if (classes < 2) {
+    throw Error(ErrorKind::InvalidInput, "data", fmt::format("has {} class(es); classification needs two", classes));
+  }
+  result->classifier = make_classifier(result->config, options, classes, parameters);
+  const model::Safetensors weights = model::Safetensors::open_model(folder);
+  std::optional<model::Safetensors> adapter;
+  if (!adapter_folder.empty()) {
+    adapter = model::Safetensors::open_file(adapter_folder / "adapter_model.safetensors");
+  }
+  parameters.allocate();
+  std::uint64_t stream = 0;
+  for (ParameterId id = 0; id < parameters.all().size(); ++id, ++stream) {
+    const Parameter& p = parameters.at(id);
+    if (adapter.has_value()) {
+      if (const model::StoredTensor* stored = adapter->find("base_model.model." + p.name)) {
+        copy_checked(*stored, p, parameters.values(id), adapter->path());
+        continue;
+      }
+    }
+    if (const model::StoredTensor* stored = find_stored(weights, p.name)) {
+      copy_checked(*stored, p, parameters.values(id), weights.path());
+    } else if (may_be_missing(p.name)) {
+      initialise(p, parameters.values(id), options, result->config.initializer_range, stream);
+      result->initialised.push_back(p.name);
+    } else {
+      throw Error(ErrorKind::InvalidInput, weights.path().string(), fmt::format("lacks tensor {}", p.name),
+                  "config.json and the weights belong to different models");
+    }
+  }
+  return result;
+}
+
+}  // namespace batchwright::engine

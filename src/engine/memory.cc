@@ -1,0 +1,128 @@
+#include "engine/memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace batchwright::engine {
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // a cache line and an AVX-512 register; also holds the size in front
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* data = take(bytes);
+    return {data, data, &CountingAllocator::free_block, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &CountingAllocator::free_block; }
+  void copy_data(void* to, const void* from, std::size_t count) const override { std::memcpy(to, from, count); }
+
+  static void* take(std::size_t bytes);
+  static void free_block(void* data);
+
+  static inline std::atomic<std::int64_t> limit{0}, live{0}, peak{0}, calls{0};
+};
+
+void* CountingAllocator::take(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const auto size = static_cast<std::int64_t>(padded);
+  const std::int64_t now = live.fetch_add(size) + size;
+  const std::int64_t allowed = limit.load();
+  void* block = nullptr;
+  if ((allowed > 0 && now > allowed) || ::posix_memalign(&block, kAlignment, padded + kAlignment) != 0) {
+    live.fetch_sub(size);
+    TORCH_CHECK_WITH(OutOfMemoryError, false,
+                     fmt::format("{} more would make {}; the limit is {}", format_bytes(size), format_bytes(now),
+                                 allowed > 0 ? format_bytes(allowed) : "the machine's memory"));
+  }
+  calls.fetch_add(1);
+  for (std::int64_t seen = peak.load(); now > seen && !peak.compare_exchange_weak(seen, now);) {
+  }
+  *static_cast<std::size_t*>(block) = padded;
+  return static_cast<std::byte*>(block) + kAlignment;
+}
+
+void CountingAllocator::free_block(void* data) {
+  if (data == nullptr) return;
+  void* block = static_cast<std::byte*>(data) - kAlignment;
+  live.fetch_sub(static_cast<std::int64_t>(*static_cast<std::size_t*>(block)));
+  std::free(block);
+}
+
+}  // namespace
+
+void install_memory_counter(std::int64_t limit_bytes) {
+  static CountingAllocator allocator;
+  CountingAllocator::limit = limit_bytes;
+  // Above the priority of torch's own allocators, which register with 0.
+  c10::SetCPUAllocator(&allocator, 100);
+}
+
+MemoryCounts memory_counts() {
+  return {CountingAllocator::live.load(), CountingAllocator::peak.load(), CountingAllocator::calls.load()};
+}
+
+void reset_peak_bytes() { CountingAllocator::peak = CountingAllocator::live.load(); }
+
+Buffer::Buffer(std::int64_t bytes, bool zeroed) : bytes_(bytes) {
+  try {
+    data_ = static_cast<std::byte*>(CountingAllocator::take(static_cast<std::size_t>(bytes)));
+  } catch (const c10::OutOfMemoryError& e) {
+    throw Error(ErrorKind::OutOfMemory, "memory limit", e.what_without_backtrace());
+  }
+  if (zeroed && data_ != nullptr) std::memset(data_, 0, static_cast<std::size_t>(bytes));
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void Buffer::release() {
+  CountingAllocator::free_block(data_);
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+std::byte* Arena::take(std::int64_t bytes) {
+  const std::int64_t start = used_;
+  const auto alignment = static_cast<std::int64_t>(kAlignment);
+  used_ = (used_ + bytes + alignment - 1) / alignment * alignment;
+  if (used_ > peak_used_) peak_used_ = used_;
+  // Not null, so that "no mask" and "a mask somewhere" stay apart; nobody touches it.
+  if (counting_) return reinterpret_cast<std::byte*>(kAlignment) + start;
+  if (used_ > buffer_.bytes()) {
+    throw Error(ErrorKind::Internal, "activation arena",
+                fmt::format("{} bytes are needed and {} were counted", used_, buffer_.bytes()));
+  }
+  return buffer_.data() + start;
+}
+
+void Arena::start_counting() {
+  counting_ = true;
+  used_ = peak_used_ = 0;
+}
+
+void Arena::reserve(std::int64_t bytes) {
+  counting_ = false;
+  used_ = 0;
+  if (bytes <= buffer_.bytes()) return;
+  buffer_.release();  // first, so that growing never needs the old and the new block at once
+  buffer_ = Buffer(bytes);
+}
+
+}  // namespace batchwright::engine

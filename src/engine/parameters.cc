@@ -1,0 +1,40 @@
+#include "engine/parameters.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace batchwright::engine {
+
+ParameterId Parameters::declare(std::string name, std::vector<std::int64_t> shape, bool trainable, bool decays) {
+  Parameter p{.name = std::move(name), .shape = std::move(shape), .count = 1, .trainable = trainable, .decays = decays};
+  for (const std::int64_t size : p.shape) p.count *= size;
+  std::int64_t& total = trainable ? trainable_count_ : frozen_count_;
+  p.offset = total;
+  total += p.count;
+  all_.push_back(std::move(p));
+  return all_.size() - 1;
+}
+
+void Parameters::allocate() {
+  trainable_ = Buffer(trainable_count_ * 4, true);
+  frozen_ = Buffer(frozen_count_ * 4, true);
+}
+
+float* Parameters::value(ParameterId id) const {
+  const Parameter& p = all_[id];
+  return (p.trainable ? trainable_ : frozen_).floats() + p.offset;
+}
+
+float* Parameters::gradient(ParameterId id, float* block) const {
+  return all_[id].trainable ? block + all_[id].offset : nullptr;
+}
+
+ParameterId Parameters::find(const std::string& name) const {
+  for (ParameterId id = 0; id < all_.size(); ++id) {
+    if (all_[id].name == name) return id;
+  }
+  throw Error(ErrorKind::Internal, name, "is not a parameter of the model");
+}
+
+}  // namespace batchwright::engine

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/memory.h"
+#include "model/safetensors.h"
+
+namespace batchwright::engine {
+
+// One named tensor of the model, in Hugging Face's name and layout.
+struct Parameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t count = 0;
+  bool trainable = false;
+  bool decays = false;            // weight decay applies (not to biases and norms, as the Trainer groups them)
+  std::int64_t offset = 0;        // into the trainable or the frozen block
+};
+
+using ParameterId = std::size_t;
+
+// All weights of a model in two contiguous blocks. Trainable values lie together so that gradient norm, clipping and
+// AdamW are one pass each; a gradient block of any thread mirrors them offset by offset.
+class Parameters {
+ public:
+  // Tensors declared one after the other are adjacent in memory: fused projections rely on it.
+  ParameterId declare(std::string name, std::vector<std::int64_t> shape, bool trainable, bool decays);
+  void allocate();  // after the last declare; throws Error(OutOfMemory)
+
+  const std::vector<Parameter>& all() const { return all_; }
+  const Parameter& at(ParameterId id) const { return all_[id]; }
+  float* value(ParameterId id) const;
+  std::span<float> values(ParameterId id) const { return {value(id), static_cast<std::size_t>(all_[id].count)}; }
+  // The parameter's place in a gradient block of trainable_count() floats; nullptr when it is frozen.
+  float* gradient(ParameterId id, float* block) const;
+
+  std::int64_t trainable_count() const { return trainable_count_; }
+  std::int64_t frozen_count() const { return frozen_count_; }
+  float* trainable_values() const { return trainable_.floats(); }
+  ParameterId find(const std::string& name) const;  // throws Error(Internal)
+
+ private:
+  std::vector<Parameter> all_;
+  std::int64_t trainable_count_ = 0, frozen_count_ = 0;
+  Buffer trainable_, frozen_;
+};
+
+}  // namespace batchwright::engine

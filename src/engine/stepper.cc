@@ -1,0 +1,151 @@
+#include "engine/stepper.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace batchwright::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using profile::Phase;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+Stepper::Stepper(LoadedModel& model, const data::TokenFile& tokens, const run::TrainingOptions& options)
+    : model_(model),
+      tokens_(tokens),
+      options_(options),
+      workers_(options.threads),
+      optimizer_(model.parameters, options, best_kernels()) {
+  for (int i = 0; i < workers_.size(); ++i) {
+    lanes_.push_back(std::make_unique<Lane>());
+    lanes_.back()->gradients = Buffer(model.parameters.trainable_count() * 4);
+  }
+}
+
+Pass Stepper::pass_of(Lane& lane, bool training, std::int64_t step) {
+  return {.ops = ops_,
+          .arena = lane.arena,
+          .parameters = model_.parameters,
+          .gradients = lane.gradients.floats(),
+          .training = training,
+          .seed = options_.seed,
+          .step = static_cast<std::uint32_t>(step)};
+}
+
+void Stepper::reserve(const WindowPlan& plan, bool training) {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = *lanes_[i];
+    Arena counted;
+    std::int64_t most = 0;
+    for (const Shard& shard : plan.shards[i]) {
+      counted.start_counting();
+      const Pass pass{.ops = counting_, .arena = counted, .parameters = model_.parameters,
+                      .gradients = lane.gradients.floats(), .training = training, .seed = 0, .step = 0};
+      if (training) model_.classifier->forward_backward(pass, shard, 1, nullptr);
+      else model_.classifier->logits(pass, shard);
+      most = std::max(most, counted.counted_bytes());
+    }
+    lane.arena.reserve(most);
+  }
+}
+
+StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step) {
+  const auto start = Clock::now();
+  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size());
+  reserve(plan, true);
+  const double input_seconds = seconds_since(start);
+  const double loss_scale = 1.0 / static_cast<double>(plan.examples);
+  workers_.run([&](int thread) {
+    Lane& lane = *lanes_[static_cast<std::size_t>(thread)];
+    lane.clock.start();
+    lane.loss = 0;
+    std::memset(lane.gradients.data(), 0, static_cast<std::size_t>(lane.gradients.bytes()));
+    const Pass pass = pass_of(lane, true, step);
+    for (const Shard& shard : plan.shards[static_cast<std::size_t>(thread)]) {
+      lane.loss += model_.classifier->forward_backward(pass, shard, loss_scale, &lane.clock);
+    }
+    lane.phases = lane.clock.stop();
+  });
+  StepOutcome outcome{.micro_steps = plan.micro_steps, .examples = plan.examples, .real_tokens = plan.real_tokens,
+                      .padded_tokens = plan.padded_tokens};
+  for (const auto& lane : lanes_) {
+    outcome.loss += lane->loss * loss_scale;
+    for (const Phase phase : {Phase::Forward, Phase::Loss, Phase::Backward}) {
+      const auto at = static_cast<std::size_t>(phase);
+      outcome.phases[at] += lane->phases[at] / static_cast<double>(lanes_.size());
+    }
+  }
+  outcome.phases[static_cast<std::size_t>(Phase::Input)] = input_seconds;
+  outcome.seconds = seconds_since(start);
+  return outcome;
+}
+
+StepOutcome Stepper::step(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step,
+                          double learning_rate) {
+  const auto start = Clock::now();
+  StepOutcome outcome = accumulate(rows, cut, step);
+  const auto before = Clock::now();
+  std::vector<float*> gradients;
+  for (const auto& lane : lanes_) gradients.push_back(lane->gradients.floats());
+  outcome.grad_norm = optimizer_.step(workers_, gradients, learning_rate);
+  outcome.phases[static_cast<std::size_t>(Phase::Optimizer)] = seconds_since(before);
+  outcome.seconds = seconds_since(start);
+  double claimed = 0;
+  for (const double seconds : outcome.phases) claimed += seconds;
+  outcome.phases[static_cast<std::size_t>(Phase::Residual)] = std::max(0.0, outcome.seconds - claimed);
+  return outcome;
+}
+
+std::span<const float> Stepper::sum_gradients() {
+  const std::int64_t count = model_.parameters.trainable_count();
+  float* total = lanes_[0]->gradients.floats();
+  for (std::size_t i = 1; i < lanes_.size(); ++i) best_kernels().add(lanes_[i]->gradients.floats(), count, total);
+  return {total, static_cast<std::size_t>(count)};
+}
+
+Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut, std::vector<float>* logits) {
+  const auto start = Clock::now();
+  const std::int64_t classes = model_.classifier->classes();
+  if (logits != nullptr) logits->assign(rows.size() * static_cast<std::size_t>(classes), 0.0f);
+  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size());
+  reserve(plan, false);
+  std::vector<std::int64_t> place(tokens_.rows(), -1);
+  for (std::size_t i = 0; i < rows.size(); ++i) place[rows[i]] = static_cast<std::int64_t>(i);
+  std::vector<Evaluation> parts(lanes_.size());
+  workers_.run([&](int thread) {
+    const auto t = static_cast<std::size_t>(thread);
+    Lane& lane = *lanes_[t];
+    const Pass pass = pass_of(lane, false, 0);
+    for (const Shard& shard : plan.shards[t]) {
+      const ArenaScope scope(lane.arena);
+      auto* scores = const_cast<float*>(model_.classifier->logits(pass, shard));
+      for (std::int64_t i = 0; i < shard.tokens.size(); ++i) {
+        const Sequence& sequence = shard.tokens.sequences[static_cast<std::size_t>(i)];
+        const float* row = scores + i * classes;
+        parts[t].correct += std::max_element(row, row + classes) - row == sequence.label ? 1 : 0;
+        if (logits != nullptr) std::copy(row, row + classes, logits->begin() + place[sequence.example] * classes);
+      }
+      parts[t].examples += shard.tokens.size();
+      parts[t].loss += ops_.cross_entropy(shard.firsts, scores, classes, 0);
+    }
+  });
+  Evaluation total;
+  for (const Evaluation& part : parts) {
+    total.examples += part.examples;
+    total.correct += part.correct;
+    total.loss += part.loss;
+  }
+  total.loss /= static_cast<double>(std::max<std::int64_t>(total.examples, 1));
+  total.seconds = seconds_since(start);
+  return total;
+}
+
+void Stepper::release_activations() {
+  for (const auto& lane : lanes_) lane->arena.give_back();
+}
+
+}  // namespace batchwright::engine

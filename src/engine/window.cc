@@ -1,0 +1,95 @@
+#include "engine/window.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace batchwright::engine {
+namespace {
+
+void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t padded_length, Shard& shard) {
+  TokenBatch& batch = shard.tokens;
+  const auto ids = tokens.ids(row);
+  const auto types = tokens.type_ids(row);
+  const auto valid = static_cast<std::int64_t>(ids.size());
+  const Sequence sequence{.first_row = batch.rows(), .rows = padded_length, .valid = valid, .example = row,
+                          .label = tokens.label(row)};
+  batch.sequences.push_back(sequence);
+  batch.real_tokens += valid;
+  for (std::int64_t i = 0; i < padded_length; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    batch.ids.push_back(i < valid ? ids[at] : 0);
+    batch.type_ids.push_back(i < valid ? types[at] : 0);
+    batch.positions.push_back(static_cast<std::uint32_t>(i));
+    batch.examples.push_back(row);
+  }
+  TokenBatch& firsts = shard.firsts;
+  firsts.sequences.push_back({.first_row = firsts.rows(), .rows = 1, .valid = 1, .example = row, .label = sequence.label});
+  firsts.ids.push_back(ids.empty() ? 0 : ids[0]);
+  firsts.type_ids.push_back(0);
+  firsts.positions.push_back(0);
+  firsts.examples.push_back(row);
+}
+
+// Deals items to `bins` so that the loads are even: longest first to the lightest bin; ties to the lower number.
+std::vector<std::vector<std::uint32_t>> deal(std::span<const std::int64_t> loads, std::size_t bins) {
+  std::vector<std::uint32_t> order(loads.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return loads[a] > loads[b]; });
+  std::vector<std::vector<std::uint32_t>> dealt(bins);
+  std::vector<std::int64_t> totals(bins, 0);
+  for (const std::uint32_t item : order) {
+    const auto lightest = static_cast<std::size_t>(std::min_element(totals.begin(), totals.end()) - totals.begin());
+    dealt[lightest].push_back(item);
+    totals[lightest] += loads[item];
+  }
+  for (auto& bin : dealt) std::sort(bin.begin(), bin.end());
+  return dealt;
+}
+
+}  // namespace
+
+WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
+                       int threads) {
+  std::vector<std::int32_t> lengths;
+  for (const std::uint32_t row : rows) lengths.push_back(tokens.length(row));
+  const auto micro_batches = cut.micro_tokens > 0 ? data::cut_window_by_tokens(lengths, cut.micro_tokens)
+                                                  : data::cut_window(lengths, cut.micro_batch, cut.layout);
+  const bool packed = cut.micro_tokens > 0 || cut.layout == data::Layout::Packed;
+  const auto team = static_cast<std::size_t>(threads);
+  WindowPlan plan;
+  plan.shards.resize(team);
+  plan.micro_steps = static_cast<std::int64_t>(micro_batches.size());
+  std::vector<Shard> whole;
+  std::vector<std::int64_t> whole_loads;
+  for (const data::MicroBatch& micro : micro_batches) {
+    std::int64_t longest = 1;
+    std::vector<std::int64_t> loads;
+    for (const std::uint32_t member : micro.members) longest = std::max<std::int64_t>(longest, lengths[member]);
+    for (const std::uint32_t member : micro.members) {
+      // A row of an empty text still has its special tokens; one row is the least that a model can see.
+      loads.push_back(packed ? std::max<std::int64_t>(lengths[member], 1) : longest);
+    }
+    plan.examples += static_cast<std::int64_t>(micro.members.size());
+    plan.real_tokens += micro.real_tokens;
+    plan.padded_tokens += std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
+    const bool shared = micro.members.size() >= team;
+    const auto parts = deal(loads, shared ? team : 1);
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      Shard shard;
+      for (const std::uint32_t i : parts[part]) append_row(tokens, rows[micro.members[i]], loads[i], shard);
+      if (shared) {
+        plan.shards[part].push_back(std::move(shard));
+      } else {
+        whole_loads.push_back(shard.tokens.rows());
+        whole.push_back(std::move(shard));
+      }
+    }
+  }
+  const auto dealt = deal(whole_loads, team);
+  for (std::size_t thread = 0; thread < team; ++thread) {
+    for (const std::uint32_t i : dealt[thread]) plan.shards[thread].push_back(std::move(whole[i]));
+  }
+  return plan;
+}
+
+}  // namespace batchwright::engine
