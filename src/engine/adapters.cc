@@ -7,7 +7,8 @@
 
 namespace batchwright::engine {
 
-std::vector<std::string> wrapped_module_names(const model::ModelConfig& config, const run::LoraOptions& options) {
+std::vector<std::string> wrapped_module_names(const model::ModelConfig& config,
+                                              const run::LoraOptions& options) {
   const auto modules = model::list_modules(config, model::Head::SequenceClassification);
   std::vector<std::string> names;
   for (const model::Module& module : model::lora_modules(modules, options.targets)) {

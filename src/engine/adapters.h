@@ -9,12 +9,14 @@
 
 namespace batchwright::engine {
 
-// Gives `linear` a LoRA adapter for each of its projections that options.targets name. `sites` has one entry a
-// projection. Throws Error(Usage) for a target that names no module or the classification head (trained in full).
+// Gives `linear` a LoRA adapter for each of its projections that options.targets name. `sites` has one entry
+// a projection. Throws Error(Usage) for a target that names no module or the classification head (trained in
+// full).
 void add_adapters(Parameters& parameters, Linear& linear, const std::vector<Site>& sites,
                   const std::vector<std::string>& wrapped_modules, const run::LoraOptions& options);
 
 // Names of the modules that the targets wrap, as PEFT chooses them.
-std::vector<std::string> wrapped_module_names(const model::ModelConfig& config, const run::LoraOptions& options);
+std::vector<std::string> wrapped_module_names(const model::ModelConfig& config,
+                                              const run::LoraOptions& options);
 
 }  // namespace batchwright::engine

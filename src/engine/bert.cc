@@ -37,8 +37,10 @@ void Bert::declare(Parameters& p, const run::TrainingOptions& options) {
   const std::int64_t h = config_.hidden;
   const bool train = trains_body_;
   word_ = p.declare("bert.embeddings.word_embeddings.weight", {config_.vocabulary, h}, train, true);
-  position_ = p.declare("bert.embeddings.position_embeddings.weight", {config_.max_positions, h}, train, true);
-  type_ = p.declare("bert.embeddings.token_type_embeddings.weight", {config_.type_vocabulary, h}, train, true);
+  position_ =
+      p.declare("bert.embeddings.position_embeddings.weight", {config_.max_positions, h}, train, true);
+  type_ =
+      p.declare("bert.embeddings.token_type_embeddings.weight", {config_.type_vocabulary, h}, train, true);
   embedding_norm_ = declare_norm(p, "bert.embeddings.LayerNorm", train);
   const auto linear = [&](std::initializer_list<std::string> names, std::int64_t in, std::int64_t out_each,
                           std::int64_t layer, bool trainable) {
@@ -47,7 +49,8 @@ void Bert::declare(Parameters& p, const run::TrainingOptions& options) {
       l.weights.push_back(p.declare(name + ".weight", {out_each, in}, trainable, true));
       l.out += out_each;
     }
-    for (const std::string& name : names) l.biases.push_back(p.declare(name + ".bias", {out_each}, trainable, false));
+    for (const std::string& name : names)
+      l.biases.push_back(p.declare(name + ".bias", {out_each}, trainable, false));
     return l;
   };
   for (std::int64_t i = 0; i < config_.layers; ++i) {
@@ -74,7 +77,8 @@ void Bert::declare(Parameters& p, const run::TrainingOptions& options) {
     add_adapters(p, pooler_, {Site::LoraPooler}, wrapped, options.lora);
   }
   for (Layer& layer : layers_) {
-    for (Linear* l : {&layer.qkv, &layer.attention_output, &layer.intermediate, &layer.mlp_output}) linears_.push_back(l);
+    for (Linear* l : {&layer.qkv, &layer.attention_output, &layer.intermediate, &layer.mlp_output})
+      linears_.push_back(l);
   }
   linears_.push_back(&pooler_);
   linears_.push_back(&head_);
@@ -91,10 +95,15 @@ void Bert::embed(const Pass& pass, const TokenBatch& batch, Saved& saved) const 
   norm.normalized = trains_body_ ? pass.arena.floats(rows * h) : saved.embedded;
   norm.inverse_std = pass.arena.floats(rows);
   pass.ops.embed(batch, p.value(word_), p.value(position_), p.value(type_), h, norm.normalized);
-  pass.ops.residual_norm_forward({.x = norm.normalized, .gamma = p.value(embedding_norm_.gamma),
-                                  .beta = p.value(embedding_norm_.beta), .epsilon = static_cast<float>(config_.norm_epsilon),
-                                  .rows = rows, .cols = h, .normalized = norm.normalized,
-                                  .inverse_std = norm.inverse_std, .y = saved.embedded});
+  pass.ops.residual_norm_forward({.x = norm.normalized,
+                                  .gamma = p.value(embedding_norm_.gamma),
+                                  .beta = p.value(embedding_norm_.beta),
+                                  .epsilon = static_cast<float>(config_.norm_epsilon),
+                                  .rows = rows,
+                                  .cols = h,
+                                  .normalized = norm.normalized,
+                                  .inverse_std = norm.inverse_std,
+                                  .y = saved.embedded});
   const DropoutKey key = dropout_key(pass, 0, Site::Embedding, hidden_threshold_);
   if (key.threshold == 0) return;
   norm.mask = pass.arena.words(rows * ((h + 31) / 32));
@@ -112,8 +121,8 @@ Attention Bert::attention(const Pass& pass, const Layer& layer, const float* qkv
           .dropout = dropout_key(pass, layer.qkv.layer, Site::AttentionProbabilities, attention_threshold_)};
 }
 
-// The last layer's output is read at first tokens only, so after its attention it runs on those rows alone: the same
-// loss and gradients for a fraction of the work.
+// The last layer's output is read at first tokens only, so after its attention it runs on those rows alone:
+// the same loss and gradients for a fraction of the work.
 const TokenBatch& Bert::output_rows(const Shard& shard, const Layer& layer) const {
   return is_last(layer) ? shard.firsts : shard.tokens;
 }
@@ -138,8 +147,8 @@ void Bert::layer_forward(const Pass& pass, const Shard& shard, const Layer& laye
   }
 
   // out = LayerNorm(residual + dropout(dense(in) + bias)), used twice a layer.
-  const auto add_and_norm = [&](const Linear& dense, LinearSaved& dense_saved, const float* in, const Norm& norm,
-                                Site site, const float* shortcut, NormSaved& norm_saved) {
+  const auto add_and_norm = [&](const Linear& dense, LinearSaved& dense_saved, const float* in,
+                                const Norm& norm, Site site, const float* shortcut, NormSaved& norm_saved) {
     norm_saved.normalized = arena.floats(out_rows * h);
     norm_saved.inverse_std = arena.floats(out_rows);
     const DropoutKey key = dropout_key(pass, dense.layer, site, hidden_threshold_);
@@ -148,11 +157,18 @@ void Bert::layer_forward(const Pass& pass, const Shard& shard, const Layer& laye
       pass.ops.dropout_bits(key, out_batch, h, norm_saved.mask);
     }
     dense_saved = dense.forward(pass, out_batch, in, norm_saved.normalized);
-    pass.ops.residual_norm_forward({.x = norm_saved.normalized, .bias = dense.bias(p), .keep_bits = norm_saved.mask,
-                                    .keep_scale = keep_scale(key.threshold), .residual = shortcut,
-                                    .gamma = p.value(norm.gamma), .beta = p.value(norm.beta),
-                                    .epsilon = static_cast<float>(config_.norm_epsilon), .rows = out_rows, .cols = h,
-                                    .normalized = norm_saved.normalized, .inverse_std = norm_saved.inverse_std,
+    pass.ops.residual_norm_forward({.x = norm_saved.normalized,
+                                    .bias = dense.bias(p),
+                                    .keep_bits = norm_saved.mask,
+                                    .keep_scale = keep_scale(key.threshold),
+                                    .residual = shortcut,
+                                    .gamma = p.value(norm.gamma),
+                                    .beta = p.value(norm.beta),
+                                    .epsilon = static_cast<float>(config_.norm_epsilon),
+                                    .rows = out_rows,
+                                    .cols = h,
+                                    .normalized = norm_saved.normalized,
+                                    .inverse_std = norm_saved.inverse_std,
                                     .y = y});
   };
   add_and_norm(layer.attention_output, saved.attention_output_saved, saved.context, layer.attention_norm,
@@ -179,7 +195,8 @@ void Bert::head_forward(const Pass& pass, const TokenBatch& firsts, const float*
     saved.pooled_mask = pass.arena.words(size * ((h + 31) / 32));
     saved.dropped = pass.arena.floats(size * h);
     pass.ops.dropout_bits(key, firsts, h, saved.pooled_mask);
-    pass.ops.dropout_apply(saved.pooled, saved.pooled_mask, keep_scale(key.threshold), size, h, saved.dropped);
+    pass.ops.dropout_apply(saved.pooled, saved.pooled_mask, keep_scale(key.threshold), size, h,
+                           saved.dropped);
   }
   saved.logits = pass.arena.floats(size * classes_);
   saved.head_saved = head_.forward(pass, firsts, saved.dropped, saved.logits);
@@ -190,7 +207,8 @@ void Bert::forward(const Pass& pass, const Shard& shard, bool keep, Saved& saved
   const std::int64_t rows = shard.tokens.rows(), h = config_.hidden;
   Arena& arena = pass.arena;
   embed(pass, shard.tokens, saved);
-  // Taken before the layers: what a layer keeps for backward must not lie above memory that only its forward needs.
+  // Taken before the layers: what a layer keeps for backward must not lie above memory that only its forward
+  // needs.
   float* outputs[2] = {arena.floats(rows * h), arena.floats(rows * h)};
   Attention any = attention(pass, layers_.front(), nullptr);
   any.first_query_only = false;
@@ -217,18 +235,19 @@ const float* Bert::logits(const Pass& pass, const Shard& shard) const {
 
 // ---- backward
 
-const float* Bert::norm_output(const Pass& pass, const Norm& norm, const NormSaved& saved, std::int64_t rows) const {
+const float* Bert::norm_output(const Pass& pass, const Norm& norm, const NormSaved& saved,
+                               std::int64_t rows) const {
   float* y = pass.arena.floats(rows * config_.hidden);
-  pass.ops.scale_shift(saved.normalized, pass.parameters.value(norm.gamma), pass.parameters.value(norm.beta), rows,
-                       config_.hidden, y);
+  pass.ops.scale_shift(saved.normalized, pass.parameters.value(norm.gamma), pass.parameters.value(norm.beta),
+                       rows, config_.hidden, y);
   return y;
 }
 
 void Bert::norm_backward(const Pass& pass, const Norm& norm, const NormSaved& saved, std::int64_t rows,
                          const float* dy, float* dz) const {
   const Parameters& p = pass.parameters;
-  pass.ops.norm_backward(dy, saved.normalized, saved.inverse_std, p.value(norm.gamma), rows, config_.hidden, dz,
-                         p.gradient(norm.gamma, pass.gradients), p.gradient(norm.beta, pass.gradients));
+  pass.ops.norm_backward(dy, saved.normalized, saved.inverse_std, p.value(norm.gamma), rows, config_.hidden,
+                         dz, p.gradient(norm.gamma, pass.gradients), p.gradient(norm.beta, pass.gradients));
 }
 
 void Bert::head_backward(const Pass& pass, const TokenBatch& firsts, const Saved& saved, float* dx) const {
@@ -243,8 +262,8 @@ void Bert::head_backward(const Pass& pass, const TokenBatch& firsts, const Saved
   pooler_.backward(pass, firsts, saved.first_rows, d, saved.pooler_saved, dx);
 }
 
-void Bert::mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer, const LayerSaved& saved,
-                        const float* d_dense, float* dx) const {
+void Bert::mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer,
+                        const LayerSaved& saved, const float* d_dense, float* dx) const {
   const std::int64_t rows = batch.rows(), wide = config_.intermediate;
   const Parameters& p = pass.parameters;
   Arena& arena = pass.arena;
@@ -259,8 +278,9 @@ void Bert::mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& 
     layer.mlp_output.backward(pass, batch, activated, d_dense, saved.mlp_output_saved, d_wide);
   }
   pass.ops.gelu_backward(d_wide, saved.intermediate, rows * wide, d_wide);
-  const float* input =
-      layer.intermediate.needs_input(p) ? norm_output(pass, layer.attention_norm, saved.attention_norm, rows) : nullptr;
+  const float* input = layer.intermediate.needs_input(p)
+                           ? norm_output(pass, layer.attention_norm, saved.attention_norm, rows)
+                           : nullptr;
   layer.intermediate.backward(pass, batch, input, d_wide, saved.intermediate_saved, dx);
 }
 
@@ -278,7 +298,7 @@ void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& lay
     return dropped;
   };
 
-  float* dz = arena.floats(out_rows * h);           // of the sum before a norm: the dense branch's and the residual's
+  float* dz = arena.floats(out_rows * h);  // of the sum before a norm: the dense branch's and the residual's
   float* d_attention = arena.floats(out_rows * h);  // of the attention block's output
   norm_backward(pass, layer.mlp_norm, saved.mlp_norm, out_rows, dy, dz);
   {
@@ -292,7 +312,8 @@ void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& lay
     const ArenaScope attend(arena);
     const float* d_dense = through_dropout(saved.attention_norm, dz);
     float* d_context = d_attention;  // free again
-    layer.attention_output.backward(pass, out_batch, saved.context, d_dense, saved.attention_output_saved, d_context);
+    layer.attention_output.backward(pass, out_batch, saved.context, d_dense, saved.attention_output_saved,
+                                    d_context);
     float* d_qkv = arena.floats(rows * 3 * h);
     {
       const ArenaScope inner(arena);
@@ -303,8 +324,10 @@ void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& lay
     layer.qkv.backward(pass, shard.tokens, x, d_qkv, saved.qkv_saved, dx);
   }
   if (dx == nullptr) return;
-  if (is_last(layer)) pass.ops.add_first_rows(shard.tokens, dz, h, dx);
-  else pass.ops.add(dz, rows * h, dx);
+  if (is_last(layer))
+    pass.ops.add_first_rows(shard.tokens, dz, h, dx);
+  else
+    pass.ops.add(dz, rows * h, dx);
 }
 
 void Bert::embed_backward(const Pass& pass, const TokenBatch& batch, const Saved& saved, float* d) const {
@@ -314,8 +337,8 @@ void Bert::embed_backward(const Pass& pass, const TokenBatch& batch, const Saved
     pass.ops.dropout_apply(d, saved.embedding_norm.mask, keep_scale(hidden_threshold_), rows, h, d);
   }
   norm_backward(pass, embedding_norm_, saved.embedding_norm, rows, d, d);
-  pass.ops.embed_backward(batch, d, h, p.gradient(word_, pass.gradients), p.gradient(position_, pass.gradients),
-                          p.gradient(type_, pass.gradients));
+  pass.ops.embed_backward(batch, d, h, p.gradient(word_, pass.gradients),
+                          p.gradient(position_, pass.gradients), p.gradient(type_, pass.gradients));
 }
 
 double Bert::forward_backward(const Pass& pass, const Shard& shard, double loss_scale,

@@ -6,8 +6,8 @@
 
 namespace batchwright::engine {
 
-// BERT (Devlin et al. 2018) with a sequence-classification head, as Transformers' BertForSequenceClassification:
-// post-norm layers, exact GELU, tanh pooler on the first token.
+// BERT (Devlin et al. 2018) with a sequence-classification head, as Transformers'
+// BertForSequenceClassification: post-norm layers, exact GELU, tanh pooler on the first token.
 class Bert final : public Classifier {
  public:
   Bert(const model::ModelConfig& config, const run::TrainingOptions& options, std::int64_t classes,
@@ -41,8 +41,8 @@ class Bert final : public Classifier {
     NormSaved embedding_norm;
     float* embedded = nullptr;  // [rows, hidden], the first layer's input
     std::vector<LayerSaved> layers;
-    const float* first_rows = nullptr;                                   // [size, hidden], the head's input
-    float *pooled = nullptr, *dropped = nullptr, *logits = nullptr;      // [size, ...]
+    const float* first_rows = nullptr;                               // [size, hidden], the head's input
+    float *pooled = nullptr, *dropped = nullptr, *logits = nullptr;  // [size, ...]
     std::uint32_t* pooled_mask = nullptr;
     LinearSaved pooler_saved, head_saved;
   };
@@ -61,21 +61,22 @@ class Bert final : public Classifier {
   // keep: hold what backward needs; otherwise a layer's memory is free again after it.
   void forward(const Pass& pass, const Shard& shard, bool keep, Saved& saved) const;
   void embed(const Pass& pass, const TokenBatch& batch, Saved& saved) const;
-  void layer_forward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x, const Scratch& scratch,
-                     float* y, LayerSaved& saved) const;
+  void layer_forward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x,
+                     const Scratch& scratch, float* y, LayerSaved& saved) const;
   void head_forward(const Pass& pass, const TokenBatch& firsts, const float* x, Saved& saved) const;
 
   void head_backward(const Pass& pass, const TokenBatch& firsts, const Saved& saved, float* dx) const;
   // dx, the gradient of the layer's input, may be dy's memory, and nullptr when nothing needs it.
-  void layer_backward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x, const LayerSaved& saved,
-                      const float* dy, float* dx) const;
+  void layer_backward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x,
+                      const LayerSaved& saved, const float* dy, float* dx) const;
   void mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer, const LayerSaved& saved,
                     const float* d_dense, float* dx) const;
   void embed_backward(const Pass& pass, const TokenBatch& batch, const Saved& saved, float* d) const;
   // Recomputes gamma * normalized + beta into the arena.
-  const float* norm_output(const Pass& pass, const Norm& norm, const NormSaved& saved, std::int64_t rows) const;
-  void norm_backward(const Pass& pass, const Norm& norm, const NormSaved& saved, std::int64_t rows, const float* dy,
-                     float* dz) const;
+  const float* norm_output(const Pass& pass, const Norm& norm, const NormSaved& saved,
+                           std::int64_t rows) const;
+  void norm_backward(const Pass& pass, const Norm& norm, const NormSaved& saved, std::int64_t rows,
+                     const float* dy, float* dz) const;
 
   model::ModelConfig config_;
   std::int64_t classes_;

@@ -4,8 +4,8 @@
 
 namespace batchwright::engine {
 
-// Does nothing: a forward and backward through it only takes arena memory, which counts the peak exactly and in
-// microseconds. Scratch sizes come from the device that will really run.
+// Does nothing: a forward and backward through it only takes arena memory, which counts the peak exactly and
+// in microseconds. Scratch sizes come from the device that will really run.
 class CountingOps final : public Ops {
  public:
   explicit CountingOps(Ops& device) : device_(device) {}
@@ -14,11 +14,12 @@ class CountingOps final : public Ops {
   void embed(const TokenBatch&, const float*, const float*, const float*, std::int64_t, float*) override {}
   void embed_backward(const TokenBatch&, const float*, std::int64_t, float*, float*, float*) override {}
   void dropout_bits(const DropoutKey&, const TokenBatch&, std::int64_t, std::uint32_t*) override {}
-  void dropout_apply(const float*, const std::uint32_t*, float, std::int64_t, std::int64_t, float*) override {}
+  void dropout_apply(const float*, const std::uint32_t*, float, std::int64_t, std::int64_t, float*) override {
+  }
   void dropout_add(const float*, const std::uint32_t*, float, std::int64_t, std::int64_t, float*) override {}
   void residual_norm_forward(const ResidualNorm&) override {}
-  void norm_backward(const float*, const float*, const float*, const float*, std::int64_t, std::int64_t, float*, float*,
-                     float*) override {}
+  void norm_backward(const float*, const float*, const float*, const float*, std::int64_t, std::int64_t,
+                     float*, float*, float*) override {}
   void scale_shift(const float*, const float*, const float*, std::int64_t, std::int64_t, float*) override {}
   void bias_gelu_forward(float*, const float*, std::int64_t, std::int64_t, float*) override {}
   void gelu_forward(const float*, std::int64_t, float*) override {}
@@ -33,7 +34,8 @@ class CountingOps final : public Ops {
     return device_.attention_scratch(batch, attention);
   }
   void attention_forward(const TokenBatch&, const Attention&, float*, float*, float*) override {}
-  void attention_backward(const TokenBatch&, const Attention&, const float*, const float*, float*, float*) override {}
+  void attention_backward(const TokenBatch&, const Attention&, const float*, const float*, float*,
+                          float*) override {}
   void add_bias(float*, const float*, std::int64_t, std::int64_t) override {}
   double cross_entropy(const TokenBatch&, float*, std::int64_t, double) override { return 0; }
 

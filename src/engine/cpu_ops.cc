@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstring>
 
-// The GEMM that the torch wheel carries (MKL on x86), by its Fortran name: an ATen call would cost microseconds a
-// multiplication, and small micro-batches make thousands of them.
+// The GEMM that the torch wheel carries (MKL on x86), by its Fortran name: an ATen call would cost
+// microseconds a multiplication, and small micro-batches make thousands of them.
 extern "C" {
-void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k, const float* alpha,
-            const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c,
-            const int* ldc);
+void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
+            const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
+            const float* beta, float* c, const int* ldc);
 int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
 }
 
@@ -25,8 +25,8 @@ void CpuOps::gemm(const Gemm& g) {
   const auto as_int = [](std::int64_t x) { return static_cast<int>(x); };
   const int m = as_int(g.n), n = as_int(g.m), k = as_int(g.k);
   const int lda = as_int(g.ldb), ldb = as_int(g.lda), ldc = as_int(g.ldc);
-  sgemm_(g.transpose_b ? "T" : "N", g.transpose_a ? "T" : "N", &m, &n, &k, &g.alpha, g.b, &lda, g.a, &ldb, &g.beta,
-         g.c, &ldc);
+  sgemm_(g.transpose_b ? "T" : "N", g.transpose_a ? "T" : "N", &m, &n, &k, &g.alpha, g.b, &lda, g.a, &ldb,
+         &g.beta, g.c, &ldc);
 }
 
 void CpuOps::embed(const TokenBatch& batch, const float* word, const float* position, const float* type,
@@ -38,8 +38,8 @@ void CpuOps::embed(const TokenBatch& batch, const float* word, const float* posi
   }
 }
 
-void CpuOps::embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word, float* position,
-                            float* type) {
+void CpuOps::embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word,
+                            float* position, float* type) {
   for (std::size_t row = 0; row < batch.ids.size(); ++row, d += cols) {
     if (word != nullptr) kernels_.add(d, cols, word + batch.ids[row] * cols);
     if (position != nullptr) kernels_.add(d, cols, position + batch.positions[row] * cols);
@@ -47,27 +47,29 @@ void CpuOps::embed_backward(const TokenBatch& batch, const float* d, std::int64_
   }
 }
 
-void CpuOps::dropout_bits(const DropoutKey& key, const TokenBatch& batch, std::int64_t cols, std::uint32_t* bits) {
+void CpuOps::dropout_bits(const DropoutKey& key, const TokenBatch& batch, std::int64_t cols,
+                          std::uint32_t* bits) {
   kernels_.dropout_bits(key, batch.positions.data(), batch.examples.data(), batch.rows(), cols, bits);
 }
 
-void CpuOps::dropout_apply(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows, std::int64_t cols,
-                           float* out) {
+void CpuOps::dropout_apply(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows,
+                           std::int64_t cols, float* out) {
   kernels_.dropout_apply(x, cols, bits, scale, rows, cols, out, cols);
 }
 
-void CpuOps::dropout_add(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows, std::int64_t cols,
-                         float* out) {
+void CpuOps::dropout_add(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows,
+                         std::int64_t cols, float* out) {
   kernels_.dropout_add(x, cols, bits, scale, rows, cols, out, cols);
 }
 
 void CpuOps::residual_norm_forward(const ResidualNorm& n) {
-  kernels_.residual_norm_forward(n.x, n.bias, n.keep_bits, n.keep_scale, n.residual, n.gamma, n.beta, n.epsilon, n.rows,
-                                 n.cols, n.normalized, n.inverse_std, n.y);
+  kernels_.residual_norm_forward(n.x, n.bias, n.keep_bits, n.keep_scale, n.residual, n.gamma, n.beta,
+                                 n.epsilon, n.rows, n.cols, n.normalized, n.inverse_std, n.y);
 }
 
-void CpuOps::norm_backward(const float* dy, const float* normalized, const float* inverse_std, const float* gamma,
-                           std::int64_t rows, std::int64_t cols, float* dz, float* dgamma, float* dbeta) {
+void CpuOps::norm_backward(const float* dy, const float* normalized, const float* inverse_std,
+                           const float* gamma, std::int64_t rows, std::int64_t cols, float* dz, float* dgamma,
+                           float* dbeta) {
   kernels_.norm_backward(dy, normalized, inverse_std, gamma, rows, cols, dz, dgamma, dbeta);
 }
 
@@ -80,7 +82,9 @@ void CpuOps::bias_gelu_forward(float* x, const float* bias, std::int64_t rows, s
   kernels_.bias_gelu_forward(x, bias, rows, cols, y);
 }
 
-void CpuOps::gelu_forward(const float* x, std::int64_t count, float* y) { kernels_.gelu_forward(x, count, y); }
+void CpuOps::gelu_forward(const float* x, std::int64_t count, float* y) {
+  kernels_.gelu_forward(x, count, y);
+}
 
 void CpuOps::gelu_backward(const float* dy, const float* x, std::int64_t count, float* dx) {
   kernels_.gelu_backward(dy, x, count, dx);
@@ -127,7 +131,8 @@ std::int64_t mask_words(const Attention& a, const Sequence& s) {
 
 // The heads of one sequence, one after the other, with their places in context and lse.
 template <class Run>
-void for_heads(const Kernels& kernels, const Attention& a, const TokenBatch& batch, float* scratch, const Run& run) {
+void for_heads(const Kernels& kernels, const Attention& a, const TokenBatch& batch, float* scratch,
+               const Run& run) {
   const std::int64_t hidden = a.heads * a.head_dim, stride = 3 * hidden;
   for (std::int64_t i = 0; i < batch.size(); ++i) {
     const Sequence& s = batch.sequences[static_cast<std::size_t>(i)];
@@ -172,13 +177,15 @@ std::int64_t CpuOps::attention_scratch(const TokenBatch& batch, const Attention&
 void CpuOps::attention_forward(const TokenBatch& batch, const Attention& a, float* context, float* lse,
                                float* scratch) {
   for_heads(kernels_, a, batch, scratch,
-            [&](const AttentionHead& head, std::int64_t, std::int64_t at_context, std::int64_t at_lse, float* rest) {
-              kernels_.attention_forward(head, context + at_context, a.heads * a.head_dim, lse + at_lse, rest);
+            [&](const AttentionHead& head, std::int64_t, std::int64_t at_context, std::int64_t at_lse,
+                float* rest) {
+              kernels_.attention_forward(head, context + at_context, a.heads * a.head_dim, lse + at_lse,
+                                         rest);
             });
 }
 
-void CpuOps::attention_backward(const TokenBatch& batch, const Attention& a, const float* lse, const float* dcontext,
-                                float* dqkv, float* scratch) {
+void CpuOps::attention_backward(const TokenBatch& batch, const Attention& a, const float* lse,
+                                const float* dcontext, float* dqkv, float* scratch) {
   const std::int64_t hidden = a.heads * a.head_dim;
   for_heads(kernels_, a, batch, scratch,
             [&](const AttentionHead& head, std::int64_t at_qkv, std::int64_t at_context, std::int64_t at_lse,
@@ -193,7 +200,8 @@ void CpuOps::add_bias(float* x, const float* bias, std::int64_t rows, std::int64
   for (std::int64_t row = 0; row < rows; ++row) kernels_.add(bias, cols, x + row * cols);
 }
 
-double CpuOps::cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes, double loss_scale) {
+double CpuOps::cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
+                             double loss_scale) {
   double total = 0;
   for (const Sequence& s : batch.sequences) {
     double top = -INFINITY, sum = 0;

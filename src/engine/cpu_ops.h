@@ -4,28 +4,30 @@
 
 namespace batchwright::engine {
 
-// Vector kernels of the CPU at hand, and the GEMM that the torch wheel links, one thread a call: the stepper runs
-// several micro-batches or shards side by side instead. Stateless, so all threads share one.
+// Vector kernels of the CPU at hand, and the GEMM that the torch wheel links, one thread a call: the stepper
+// runs several micro-batches or shards side by side instead. Stateless, so all threads share one.
 class CpuOps final : public Ops {
  public:
   explicit CpuOps(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
   void gemm(const Gemm& g) override;
-  void embed(const TokenBatch& batch, const float* word, const float* position, const float* type, std::int64_t cols,
-             float* out) override;
-  void embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word, float* position,
-                      float* type) override;
-  void dropout_bits(const DropoutKey& key, const TokenBatch& batch, std::int64_t cols, std::uint32_t* bits) override;
-  void dropout_apply(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows, std::int64_t cols,
-                     float* out) override;
-  void dropout_add(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows, std::int64_t cols,
-                   float* out) override;
+  void embed(const TokenBatch& batch, const float* word, const float* position, const float* type,
+             std::int64_t cols, float* out) override;
+  void embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word,
+                      float* position, float* type) override;
+  void dropout_bits(const DropoutKey& key, const TokenBatch& batch, std::int64_t cols,
+                    std::uint32_t* bits) override;
+  void dropout_apply(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows,
+                     std::int64_t cols, float* out) override;
+  void dropout_add(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows,
+                   std::int64_t cols, float* out) override;
   void residual_norm_forward(const ResidualNorm& norm) override;
   void norm_backward(const float* dy, const float* normalized, const float* inverse_std, const float* gamma,
                      std::int64_t rows, std::int64_t cols, float* dz, float* dgamma, float* dbeta) override;
-  void scale_shift(const float* normalized, const float* gamma, const float* beta, std::int64_t rows, std::int64_t cols,
-                   float* y) override;
-  void bias_gelu_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols, float* y) override;
+  void scale_shift(const float* normalized, const float* gamma, const float* beta, std::int64_t rows,
+                   std::int64_t cols, float* y) override;
+  void bias_gelu_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols,
+                         float* y) override;
   void gelu_forward(const float* x, std::int64_t count, float* y) override;
   void gelu_backward(const float* dy, const float* x, std::int64_t count, float* dx) override;
   void bias_tanh_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols) override;
@@ -37,16 +39,18 @@ class CpuOps final : public Ops {
   std::int64_t attention_scratch(const TokenBatch& batch, const Attention& attention) override;
   void attention_forward(const TokenBatch& batch, const Attention& attention, float* context, float* lse,
                          float* scratch) override;
-  void attention_backward(const TokenBatch& batch, const Attention& attention, const float* lse, const float* dcontext,
-                          float* dqkv, float* scratch) override;
+  void attention_backward(const TokenBatch& batch, const Attention& attention, const float* lse,
+                          const float* dcontext, float* dqkv, float* scratch) override;
   void add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols) override;
-  double cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes, double loss_scale) override;
+  double cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
+                       double loss_scale) override;
 
  private:
   const Kernels& kernels_;
 };
 
-// The calling thread's GEMMs run on one core from here on (the library would otherwise start its own threads).
+// The calling thread's GEMMs run on one core from here on (the library would otherwise start its own
+// threads).
 void use_one_gemm_thread();
 
 }  // namespace batchwright::engine

@@ -28,8 +28,8 @@ const Kernels* avx2_kernels() {
 
 const Kernels* avx512_kernels() {
 #if defined(BATCHWRIGHT_X86)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     return &avx512::table();
   }
 #endif

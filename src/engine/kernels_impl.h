@@ -1,6 +1,6 @@
-// No include guard on purpose: each kernels_<isa>.cc defines BATCHWRIGHT_ISA and includes this once, compiled with that
-// instruction set's flags. Everything is inside namespace batchwright::engine::BATCHWRIGHT_ISA, so nothing compiled
-// for a wider instruction set can be picked by the linker for a narrower one.
+// No include guard on purpose: each kernels_<isa>.cc defines BATCHWRIGHT_ISA and includes this once, compiled
+// with that instruction set's flags. Everything is inside namespace batchwright::engine::BATCHWRIGHT_ISA, so
+// nothing compiled for a wider instruction set can be picked by the linker for a narrower one.
 
 #include <cmath>
 #include <cstring>
@@ -15,9 +15,9 @@ namespace {
 
 #include "engine/vector.h"
 // The parts, in reading order.
+#include "engine/kernels_attention.inc"
 #include "engine/kernels_dropout.inc"
 #include "engine/kernels_pointwise.inc"
-#include "engine/kernels_attention.inc"
 
 }  // namespace
 

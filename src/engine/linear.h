@@ -25,8 +25,18 @@ struct Pass {
 
 // Dropout sites of one layer; with the layer's number they key the masks (DropoutKey).
 enum class Site : std::uint32_t {
-  Embedding = 1, AttentionProbabilities, AttentionOutput, MlpOutput, Pooled,
-  LoraQuery = 16, LoraKey, LoraValue, LoraAttentionOutput, LoraIntermediate, LoraMlpOutput, LoraPooler,
+  Embedding = 1,
+  AttentionProbabilities,
+  AttentionOutput,
+  MlpOutput,
+  Pooled,
+  LoraQuery = 16,
+  LoraKey,
+  LoraValue,
+  LoraAttentionOutput,
+  LoraIntermediate,
+  LoraMlpOutput,
+  LoraPooler,
 };
 
 // threshold of DropoutKey for probability p in [0, 1).
@@ -44,15 +54,15 @@ struct Adapter {
   Site site = Site::LoraQuery;
 };
 
-// What Linear::forward keeps for backward: per adapter the mask and u = dropout(x) A^T. The input itself is the
-// caller's, who often can recompute it.
+// What Linear::forward keeps for backward: per adapter the mask and u = dropout(x) A^T. The input itself is
+// the caller's, who often can recompute it.
 struct LinearSaved {
   std::vector<std::uint32_t*> masks;
   std::vector<float*> u;
 };
 
-// y = x W^T (+ adapters), W [out, in]. The bias is not added here: the operation that follows does it in the same pass
-// over memory. Several projections of one input (q, k, v) are one Linear with adjacent weights.
+// y = x W^T (+ adapters), W [out, in]. The bias is not added here: the operation that follows does it in the
+// same pass over memory. Several projections of one input (q, k, v) are one Linear with adjacent weights.
 struct Linear {
   std::vector<ParameterId> weights, biases;  // adjacent in memory, in row order
   std::int64_t in = 0, out = 0;
@@ -66,8 +76,8 @@ struct Linear {
   // x is [batch.rows(), in]; the batch keys the dropout rows.
   LinearSaved forward(const Pass& pass, const TokenBatch& batch, const float* x, float* y) const;
   // Accumulates weight, bias and adapter gradients; writes dx [rows, in] unless it is nullptr.
-  void backward(const Pass& pass, const TokenBatch& batch, const float* x, const float* dy, const LinearSaved& saved,
-                float* dx) const;
+  void backward(const Pass& pass, const TokenBatch& batch, const float* x, const float* dy,
+                const LinearSaved& saved, float* dx) const;
   bool needs_input(const Parameters& p) const { return trains_weight(p) || !adapters.empty(); }
 };
 

@@ -16,7 +16,9 @@ namespace batchwright::engine {
 namespace {
 
 bool ends_with(const std::string& text, std::string_view end) { return text.ends_with(end); }
-bool is_adapter(const std::string& name) { return ends_with(name, ".lora_A.weight") || ends_with(name, ".lora_B.weight"); }
+bool is_adapter(const std::string& name) {
+  return ends_with(name, ".lora_A.weight") || ends_with(name, ".lora_B.weight");
+}
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   const auto at = text.find(from);
@@ -30,7 +32,8 @@ const model::StoredTensor* find_stored(const model::Safetensors& file, const std
     for (const bool old_names : {false, true}) {
       std::string spelled = candidate;
       if (old_names) {
-        spelled = replaced(replaced(spelled, "LayerNorm.weight", "LayerNorm.gamma"), "LayerNorm.bias", "LayerNorm.beta");
+        spelled = replaced(replaced(spelled, "LayerNorm.weight", "LayerNorm.gamma"), "LayerNorm.bias",
+                           "LayerNorm.beta");
       }
       if (const model::StoredTensor* tensor = file.find(spelled)) return tensor;
     }
@@ -44,8 +47,9 @@ void copy_checked(const model::StoredTensor& stored, const Parameter& parameter,
     throw Error(ErrorKind::InvalidInput, path.string(),
                 fmt::format("tensor {} has shape [{}], and the configuration asks for [{}]", parameter.name,
                             fmt::join(stored.shape, ", "), fmt::join(parameter.shape, ", ")),
-                parameter.name.starts_with("classifier") ? "The data has another number of classes than the model's head"
-                                                         : "config.json and the weights belong to different models");
+                parameter.name.starts_with("classifier")
+                    ? "The data has another number of classes than the model's head"
+                    : "config.json and the weights belong to different models");
   }
   model::copy_as_float(stored, parameter.name, out);
 }
@@ -54,7 +58,8 @@ void initialise(const Parameter& parameter, std::span<float> out, const run::Tra
                 double initializer_range, std::uint64_t stream) {
   RandomStream random(options.seed, RandomUse::Initialisation, stream);
   if (ends_with(parameter.name, ".lora_A.weight")) {
-    const double bound = 1 / std::sqrt(static_cast<double>(parameter.shape[1]));  // kaiming_uniform with a = sqrt(5)
+    const double bound =
+        1 / std::sqrt(static_cast<double>(parameter.shape[1]));  // kaiming_uniform with a = sqrt(5)
     for (float& x : out) x = static_cast<float>((2 * random.uniform() - 1) * bound);
   } else if (parameter.shape.size() == 2 && !ends_with(parameter.name, ".lora_B.weight")) {
     for (float& x : out) x = static_cast<float>(random.normal() * initializer_range);
@@ -67,8 +72,9 @@ bool may_be_missing(const std::string& name) {
 
 }  // namespace
 
-std::unique_ptr<Classifier> make_classifier(const model::ModelConfig& config, const run::TrainingOptions& options,
-                                            std::int64_t classes, Parameters& parameters) {
+std::unique_ptr<Classifier> make_classifier(const model::ModelConfig& config,
+                                            const run::TrainingOptions& options, std::int64_t classes,
+                                            Parameters& parameters) {
   if (config.architecture != model::Architecture::Bert) {
     throw Error(ErrorKind::Unsupported, "config.json", fmt::format("model_type is \"{}\"", config.model_type),
                 "The engine trains BERT models (model_type \"bert\")");
@@ -76,7 +82,8 @@ std::unique_ptr<Classifier> make_classifier(const model::ModelConfig& config, co
   return std::make_unique<Bert>(config, options, classes, parameters);
 }
 
-std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder, const run::TrainingOptions& options,
+std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
+                                        const run::TrainingOptions& options,
                                         const std::vector<std::string>& label_names,
                                         const std::filesystem::path& adapter_folder) {
   auto result = std::make_unique<LoadedModel>();
@@ -86,7 +93,8 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder, con
   Parameters& parameters = result->parameters;
   const auto classes = static_cast<std::int64_t>(label_names.size());
   if (classes < 2) {
-    throw Error(ErrorKind::InvalidInput, "data", fmt::format("has {} class(es); classification needs two", classes));
+    throw Error(ErrorKind::InvalidInput, "data",
+                fmt::format("has {} class(es); classification needs two", classes));
   }
   result->classifier = make_classifier(result->config, options, classes, parameters);
   const model::Safetensors weights = model::Safetensors::open_model(folder);

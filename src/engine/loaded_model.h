@@ -22,16 +22,22 @@ struct LoadedModel {
   std::vector<std::string> initialised;  // parameters that the checkpoint did not hold
 };
 
-// Reads config.json and the weights, adds a head and adapters. What the checkpoint lacks (a fresh head, LoRA) is drawn
-// from `options.seed`: normal(0, initializer_range) for weights as Transformers, uniform(+-1/sqrt(in)) for LoRA's A and zero
-// for B as PEFT. `adapter_folder`, if not empty, holds an adapter in PEFT's layout to start from.
-// Throws NotFound, InvalidInput, Unsupported or OutOfMemory.
-std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder, const run::TrainingOptions& options,
+// Reads config.json and the weights, adds a head and adapters. What the checkpoint lacks (a fresh head, LoRA)
+// is drawn from `options.seed`: normal(0, initializer_range) for weights as Transformers,
+// uniform(+-1/sqrt(in)) for LoRA's A and zero for B as PEFT. `adapter_folder`, if not empty, holds an adapter
+// in PEFT's layout to start from. Throws NotFound, InvalidInput, Unsupported or OutOfMemory.
+std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
+                                        const run::TrainingOptions& options,
                                         const std::vector<std::string>& label_names,
                                         const std::filesystem::path& adapter_folder = {});
 
-// Writes what a person loads afterwards. Full: model.safetensors, config.json (with label names) and the tokenizer's
-// files. LoRA: adapter_model.safetensors and adapter_config.json in PEFT's layout, and the tokenizer's files.
-void save_model(const LoadedModel& model, const run::TrainingOptions& options, const std::filesystem::path& folder);
+// The name of a parameter in what save_model writes: PEFT prefixes it.
+std::string saved_name(const Parameter& parameter, const run::TrainingOptions& options);
+
+// Writes what a person loads afterwards. Full: model.safetensors, config.json (with label names) and the
+// tokenizer's files. LoRA: adapter_model.safetensors and adapter_config.json in PEFT's layout, and the
+// tokenizer's files.
+void save_model(const LoadedModel& model, const run::TrainingOptions& options,
+                const std::filesystem::path& folder);
 
 }  // namespace batchwright::engine

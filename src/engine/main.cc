@@ -13,9 +13,12 @@ namespace {
 
 void run_job(const run::EngineJob& job, run::WorkerChannel& channel) {
   switch (job.mode) {
-    case run::JobMode::Trials: return serve_trials(job, channel);
-    case run::JobMode::Train: return train(job, channel);
-    case run::JobMode::Gradients: return write_gradients(job, channel);
+    case run::JobMode::Trials:
+      return serve_trials(job, channel);
+    case run::JobMode::Train:
+      return train(job, channel);
+    case run::JobMode::Dump:
+      return dump(job, channel);
   }
 }
 
@@ -35,7 +38,8 @@ int run(int argc, char** argv) {
     run_job(job, channel);
   } catch (const Error& e) {
     // The tuner prints it: to it, what happened here is one line with a kind.
-    channel.send(run::Failed{.kind = std::string(error_kind_name(e.kind())), .message = e.what(),
+    channel.send(run::Failed{.kind = std::string(error_kind_name(e.kind())),
+                             .message = e.what(),
                              .peak_bytes = memory_counts().peak_bytes});
     throw;
   }

@@ -24,7 +24,9 @@ class CountingAllocator final : public c10::Allocator {
     return {data, data, &CountingAllocator::free_block, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &CountingAllocator::free_block; }
-  void copy_data(void* to, const void* from, std::size_t count) const override { std::memcpy(to, from, count); }
+  void copy_data(void* to, const void* from, std::size_t count) const override {
+    std::memcpy(to, from, count);
+  }
 
   static void* take(std::size_t bytes);
   static void free_block(void* data);
@@ -41,9 +43,10 @@ void* CountingAllocator::take(std::size_t bytes) {
   void* block = nullptr;
   if ((allowed > 0 && now > allowed) || ::posix_memalign(&block, kAlignment, padded + kAlignment) != 0) {
     live.fetch_sub(size);
-    TORCH_CHECK_WITH(OutOfMemoryError, false,
-                     fmt::format("{} more would make {}; the limit is {}", format_bytes(size), format_bytes(now),
-                                 allowed > 0 ? format_bytes(allowed) : "the machine's memory"));
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, false,
+        fmt::format("{} more would make {}; the limit is {}", format_bytes(size), format_bytes(now),
+                    allowed > 0 ? format_bytes(allowed) : "the machine's memory"));
   }
   calls.fetch_add(1);
   for (std::int64_t seen = peak.load(); now > seen && !peak.compare_exchange_weak(seen, now);) {

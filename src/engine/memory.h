@@ -5,16 +5,16 @@
 
 namespace batchwright::engine {
 
-// The engine's CPU memory: every buffer and tensor comes from one c10 allocator that counts, so live and peak bytes are
-// exact, and a limit makes out-of-memory real and repeatable on a machine with memory to spare.
+// The engine's CPU memory: every buffer and tensor comes from one c10 allocator that counts, so live and peak
+// bytes are exact, and a limit makes out-of-memory real and repeatable on a machine with memory to spare.
 struct MemoryCounts {
   std::int64_t live_bytes = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t system_allocations = 0;  // calls to the system's allocator since the process started
 };
 
-// Installs the counting allocator for all CPU tensors of this process. limit_bytes 0: no limit. Call first thing.
-// An allocation past the limit throws c10::OutOfMemoryError; the process can go on.
+// Installs the counting allocator for all CPU tensors of this process. limit_bytes 0: no limit. Call first
+// thing. An allocation past the limit throws c10::OutOfMemoryError; the process can go on.
 void install_memory_counter(std::int64_t limit_bytes);
 MemoryCounts memory_counts();
 void reset_peak_bytes();  // the peak becomes what is live now
@@ -39,8 +39,9 @@ class Buffer {
   std::int64_t bytes_ = 0;
 };
 
-// A bump allocator over one Buffer: the activations of one micro-batch. Between steps nothing is freed or allocated.
-// In counting mode (no memory behind it) it hands out addresses that nobody may touch, to learn how much is needed.
+// A bump allocator over one Buffer: the activations of one micro-batch. Between steps nothing is freed or
+// allocated. In counting mode (no memory behind it) it hands out addresses that nobody may touch, to learn
+// how much is needed.
 class Arena {
  public:
   float* floats(std::int64_t count) { return reinterpret_cast<float*>(take(count * 4)); }
@@ -50,9 +51,9 @@ class Arena {
   std::int64_t mark() const { return used_; }
   void release_to(std::int64_t mark) { used_ = mark; }
 
-  void start_counting();              // forget the pointers, count from zero
+  void start_counting();  // forget the pointers, count from zero
   std::int64_t counted_bytes() const { return peak_used_; }
-  void reserve(std::int64_t bytes);   // make room (grows only); throws Error(OutOfMemory)
+  void reserve(std::int64_t bytes);  // make room (grows only); throws Error(OutOfMemory)
   void give_back() { buffer_.release(); }
   std::int64_t capacity_bytes() const { return buffer_.bytes(); }
 

@@ -7,7 +7,8 @@
 
 namespace batchwright::engine {
 
-// C (+)= alpha op(A) op(B), row-major: op(A) is [m, k], op(B) [k, n], C [m, n]; lda, ldb, ldc count floats a row.
+// C (+)= alpha op(A) op(B), row-major: op(A) is [m, k], op(B) [k, n], C [m, n]; lda, ldb, ldc count floats a
+// row.
 struct Gemm {
   bool transpose_a = false, transpose_b = false;
   std::int64_t m = 0, n = 0, k = 0;
@@ -41,13 +42,15 @@ struct Attention {
   const float* bias = nullptr;  // [3 * heads * head_dim], added here
   std::int64_t heads = 0, head_dim = 0;
   bool causal = false;
-  // Only each sequence's first row asks: context and lse have one row a sequence, the other rows' dq are zero.
+  // Only each sequence's first row asks: context and lse have one row a sequence, the other rows' dq are
+  // zero.
   bool first_query_only = false;
   DropoutKey dropout;
 };
 
-// What a device can do. All pointers but those in TokenBatch are device memory. Two implementations: CpuOps (vector
-// kernels and a GEMM library, no ATen) and TorchOps (ATen calls on any device); CountingOps does nothing, to size arenas.
+// What a device can do. All pointers but those in TokenBatch are device memory. Two implementations: CpuOps
+// (vector kernels and a GEMM library, no ATen) and TorchOps (ATen calls on any device); CountingOps does
+// nothing, to size arenas.
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -58,22 +61,25 @@ class Ops {
   virtual void embed(const TokenBatch& batch, const float* word, const float* position, const float* type,
                      std::int64_t cols, float* out) = 0;
   // Adds d[rows, cols] to the rows of the gradients; each may be nullptr.
-  virtual void embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word, float* position,
-                              float* type) = 0;
+  virtual void embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word,
+                              float* position, float* type) = 0;
 
-  virtual void dropout_bits(const DropoutKey& key, const TokenBatch& batch, std::int64_t cols, std::uint32_t* bits) = 0;
+  virtual void dropout_bits(const DropoutKey& key, const TokenBatch& batch, std::int64_t cols,
+                            std::uint32_t* bits) = 0;
   virtual void dropout_apply(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows,
                              std::int64_t cols, float* out) = 0;
-  virtual void dropout_add(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows, std::int64_t cols,
-                           float* out) = 0;
+  virtual void dropout_add(const float* x, const std::uint32_t* bits, float scale, std::int64_t rows,
+                           std::int64_t cols, float* out) = 0;
 
   virtual void residual_norm_forward(const ResidualNorm& norm) = 0;
-  virtual void norm_backward(const float* dy, const float* normalized, const float* inverse_std, const float* gamma,
-                             std::int64_t rows, std::int64_t cols, float* dz, float* dgamma, float* dbeta) = 0;
+  virtual void norm_backward(const float* dy, const float* normalized, const float* inverse_std,
+                             const float* gamma, std::int64_t rows, std::int64_t cols, float* dz,
+                             float* dgamma, float* dbeta) = 0;
   virtual void scale_shift(const float* normalized, const float* gamma, const float* beta, std::int64_t rows,
                            std::int64_t cols, float* y) = 0;
 
-  virtual void bias_gelu_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols, float* y) = 0;
+  virtual void bias_gelu_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols,
+                                 float* y) = 0;
   virtual void gelu_forward(const float* x, std::int64_t count, float* y) = 0;
   virtual void gelu_backward(const float* dy, const float* x, std::int64_t count, float* dx) = 0;
   virtual void bias_tanh_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols) = 0;
@@ -81,20 +87,22 @@ class Ops {
 
   virtual void column_sums(const float* x, std::int64_t rows, std::int64_t cols, float* out) = 0;
   virtual void add(const float* x, std::int64_t count, float* out) = 0;
-  // The first row of every sequence, stacked: [size, cols]; and its transpose: out[rows, cols] += at those rows.
+  // The first row of every sequence, stacked: [size, cols]; and its transpose: out[rows, cols] += at those
+  // rows.
   virtual void take_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) = 0;
   virtual void add_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) = 0;
 
   virtual std::int64_t attention_scratch(const TokenBatch& batch, const Attention& attention) = 0;
-  virtual void attention_forward(const TokenBatch& batch, const Attention& attention, float* context, float* lse,
-                                 float* scratch) = 0;
+  virtual void attention_forward(const TokenBatch& batch, const Attention& attention, float* context,
+                                 float* lse, float* scratch) = 0;
   virtual void attention_backward(const TokenBatch& batch, const Attention& attention, const float* lse,
                                   const float* dcontext, float* dqkv, float* scratch) = 0;
 
   virtual void add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols) = 0;
   // Sum over examples of cross-entropy(logits, label); logits [size, classes] become the gradient of
   // loss_scale * that sum.
-  virtual double cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes, double loss_scale) = 0;
+  virtual double cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
+                               double loss_scale) = 0;
 };
 
 }  // namespace batchwright::engine

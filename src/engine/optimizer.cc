@@ -11,9 +11,12 @@ double learning_rate_at(const run::TrainingOptions& options, std::int64_t step, 
   if (now < warmup) return options.learning_rate * now / std::max(1.0, warmup);
   const double progress = (now - warmup) / std::max(1.0, static_cast<double>(total) - warmup);
   switch (options.schedule) {
-    case run::Schedule::Constant: return options.learning_rate;
-    case run::Schedule::Linear: return options.learning_rate * std::max(0.0, 1 - progress);
-    case run::Schedule::Cosine: return options.learning_rate * std::max(0.0, 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+    case run::Schedule::Constant:
+      return options.learning_rate;
+    case run::Schedule::Linear:
+      return options.learning_rate * std::max(0.0, 1 - progress);
+    case run::Schedule::Cosine:
+      return options.learning_rate * std::max(0.0, 0.5 * (1 + std::cos(std::numbers::pi * progress)));
   }
   return options.learning_rate;
 }
@@ -37,7 +40,8 @@ AdamW::AdamW(const Parameters& parameters, const run::TrainingOptions& options, 
 void AdamW::update(std::int64_t begin, std::int64_t end, const float* gradient, float scale,
                    double learning_rate) const {
   const auto t = static_cast<double>(steps_done_);
-  const double correction1 = 1 - std::pow(options_.adam_beta1, t), correction2 = 1 - std::pow(options_.adam_beta2, t);
+  const double correction1 = 1 - std::pow(options_.adam_beta1, t),
+               correction2 = 1 - std::pow(options_.adam_beta2, t);
   for (const Segment& segment : segments_) {
     const std::int64_t from = std::max(begin, segment.begin), to = std::min(end, segment.end);
     if (from >= to) continue;
@@ -45,8 +49,8 @@ void AdamW::update(std::int64_t begin, std::int64_t end, const float* gradient, 
                    moment2_.floats() + from, to - from, scale, static_cast<float>(learning_rate),
                    static_cast<float>(options_.adam_beta1), static_cast<float>(options_.adam_beta2),
                    static_cast<float>(options_.adam_epsilon),
-                   segment.decays ? static_cast<float>(options_.weight_decay) : 0.0f, static_cast<float>(correction1),
-                   static_cast<float>(correction2));
+                   segment.decays ? static_cast<float>(options_.weight_decay) : 0.0f,
+                   static_cast<float>(correction1), static_cast<float>(correction2));
   }
 }
 

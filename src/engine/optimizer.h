@@ -11,12 +11,13 @@
 
 namespace batchwright::engine {
 
-// The learning rate of optimizer step `step` (0-based) of `total`: warm-up rises linearly over warmup_steps, then the
-// schedule falls, as transformers.get_linear_schedule_with_warmup and its siblings. Counted in optimizer steps.
+// The learning rate of optimizer step `step` (0-based) of `total`: warm-up rises linearly over warmup_steps,
+// then the schedule falls, as transformers.get_linear_schedule_with_warmup and its siblings. Counted in
+// optimizer steps.
 double learning_rate_at(const run::TrainingOptions& options, std::int64_t step, std::int64_t total);
 
-// AdamW with decoupled weight decay over the contiguous trainable block, after global-norm clipping: one pass to sum the
-// threads' gradients and their squares, one to update.
+// AdamW with decoupled weight decay over the contiguous trainable block, after global-norm clipping: one pass
+// to sum the threads' gradients and their squares, one to update.
 class AdamW {
  public:
   AdamW(const Parameters& parameters, const run::TrainingOptions& options, const Kernels& kernels);
@@ -35,7 +36,8 @@ class AdamW {
     std::int64_t begin = 0, end = 0;
     bool decays = false;
   };
-  void update(std::int64_t begin, std::int64_t end, const float* gradient, float scale, double learning_rate) const;
+  void update(std::int64_t begin, std::int64_t end, const float* gradient, float scale,
+              double learning_rate) const;
 
   const Parameters& parameters_;
   run::TrainingOptions options_;

@@ -6,8 +6,13 @@
 
 namespace batchwright::engine {
 
-ParameterId Parameters::declare(std::string name, std::vector<std::int64_t> shape, bool trainable, bool decays) {
-  Parameter p{.name = std::move(name), .shape = std::move(shape), .count = 1, .trainable = trainable, .decays = decays};
+ParameterId Parameters::declare(std::string name, std::vector<std::int64_t> shape, bool trainable,
+                                bool decays) {
+  Parameter p{.name = std::move(name),
+              .shape = std::move(shape),
+              .count = 1,
+              .trainable = trainable,
+              .decays = decays};
   for (const std::int64_t size : p.shape) p.count *= size;
   std::int64_t& total = trainable ? trainable_count_ : frozen_count_;
   p.offset = total;

@@ -16,14 +16,14 @@ struct Parameter {
   std::vector<std::int64_t> shape;
   std::int64_t count = 0;
   bool trainable = false;
-  bool decays = false;            // weight decay applies (not to biases and norms, as the Trainer groups them)
-  std::int64_t offset = 0;        // into the trainable or the frozen block
+  bool decays = false;      // weight decay applies (not to biases and norms, as the Trainer groups them)
+  std::int64_t offset = 0;  // into the trainable or the frozen block
 };
 
 using ParameterId = std::size_t;
 
-// All weights of a model in two contiguous blocks. Trainable values lie together so that gradient norm, clipping and
-// AdamW are one pass each; a gradient block of any thread mirrors them offset by offset.
+// All weights of a model in two contiguous blocks. Trainable values lie together so that gradient norm,
+// clipping and AdamW are one pass each; a gradient block of any thread mirrors them offset by offset.
 class Parameters {
  public:
   // Tensors declared one after the other are adjacent in memory: fused projections rely on it.
@@ -33,7 +33,9 @@ class Parameters {
   const std::vector<Parameter>& all() const { return all_; }
   const Parameter& at(ParameterId id) const { return all_[id]; }
   float* value(ParameterId id) const;
-  std::span<float> values(ParameterId id) const { return {value(id), static_cast<std::size_t>(all_[id].count)}; }
+  std::span<float> values(ParameterId id) const {
+    return {value(id), static_cast<std::size_t>(all_[id].count)};
+  }
   // The parameter's place in a gradient block of trainable_count() floats; nullptr when it is frozen.
   float* gradient(ParameterId id, float* block) const;
 

@@ -13,7 +13,8 @@ namespace batchwright::engine {
 namespace {
 
 void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& to) {
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"}) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"}) {
     std::error_code ignored;
     if (std::filesystem::equivalent(from, to, ignored)) return;
     if (!std::filesystem::exists(from / name)) continue;
@@ -55,7 +56,12 @@ Json adapter_config(const LoadedModel& model, const run::TrainingOptions& option
 
 }  // namespace
 
-void save_model(const LoadedModel& model, const run::TrainingOptions& options, const std::filesystem::path& folder) {
+std::string saved_name(const Parameter& parameter, const run::TrainingOptions& options) {
+  return options.method == run::Method::Lora ? "base_model.model." + parameter.name : parameter.name;
+}
+
+void save_model(const LoadedModel& model, const run::TrainingOptions& options,
+                const std::filesystem::path& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   const bool lora = options.method == run::Method::Lora;
@@ -63,17 +69,19 @@ void save_model(const LoadedModel& model, const run::TrainingOptions& options, c
   for (ParameterId id = 0; id < model.parameters.all().size(); ++id) {
     const Parameter& p = model.parameters.at(id);
     if (lora && !p.trainable) continue;
-    tensors.push_back({(lora ? "base_model.model." : "") + p.name, p.shape, model.parameters.values(id)});
+    tensors.push_back({saved_name(p, options), p.shape, model.parameters.values(id)});
   }
   model::write_safetensors(folder / (lora ? "adapter_model.safetensors" : "model.safetensors"), tensors);
   if (lora) {
     const Json config = adapter_config(model, options);
     write_file_atomic(folder / "adapter_config.json", config.dump(2) + "\n");
     Json labels = Json::object();
-    for (std::size_t i = 0; i < model.label_names.size(); ++i) labels[std::to_string(i)] = model.label_names[i];
+    for (std::size_t i = 0; i < model.label_names.size(); ++i)
+      labels[std::to_string(i)] = model.label_names[i];
     write_file_atomic(folder / "labels.json", Json{{"id2label", labels}}.dump(2) + "\n");
   } else {
-    write_file_atomic(folder / "config.json", with_labels(model.config.raw, model.label_names).dump(2) + "\n");
+    write_file_atomic(folder / "config.json",
+                      with_labels(model.config.raw, model.label_names).dump(2) + "\n");
   }
   copy_tokenizer(model.folder, folder);
 }

@@ -10,7 +10,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using profile::Phase;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 }  // namespace
 
@@ -43,10 +45,17 @@ void Stepper::reserve(const WindowPlan& plan, bool training) {
     std::int64_t most = 0;
     for (const Shard& shard : plan.shards[i]) {
       counted.start_counting();
-      const Pass pass{.ops = counting_, .arena = counted, .parameters = model_.parameters,
-                      .gradients = lane.gradients.floats(), .training = training, .seed = 0, .step = 0};
-      if (training) model_.classifier->forward_backward(pass, shard, 1, nullptr);
-      else model_.classifier->logits(pass, shard);
+      const Pass pass{.ops = counting_,
+                      .arena = counted,
+                      .parameters = model_.parameters,
+                      .gradients = lane.gradients.floats(),
+                      .training = training,
+                      .seed = 0,
+                      .step = 0};
+      if (training)
+        model_.classifier->forward_backward(pass, shard, 1, nullptr);
+      else
+        model_.classifier->logits(pass, shard);
       most = std::max(most, counted.counted_bytes());
     }
     lane.arena.reserve(most);
@@ -70,7 +79,9 @@ StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& 
     }
     lane.phases = lane.clock.stop();
   });
-  StepOutcome outcome{.micro_steps = plan.micro_steps, .examples = plan.examples, .real_tokens = plan.real_tokens,
+  StepOutcome outcome{.micro_steps = plan.micro_steps,
+                      .examples = plan.examples,
+                      .real_tokens = plan.real_tokens,
                       .padded_tokens = plan.padded_tokens};
   for (const auto& lane : lanes_) {
     outcome.loss += lane->loss * loss_scale;
@@ -103,11 +114,13 @@ StepOutcome Stepper::step(std::span<const std::uint32_t> rows, const Cut& cut, s
 std::span<const float> Stepper::sum_gradients() {
   const std::int64_t count = model_.parameters.trainable_count();
   float* total = lanes_[0]->gradients.floats();
-  for (std::size_t i = 1; i < lanes_.size(); ++i) best_kernels().add(lanes_[i]->gradients.floats(), count, total);
+  for (std::size_t i = 1; i < lanes_.size(); ++i)
+    best_kernels().add(lanes_[i]->gradients.floats(), count, total);
   return {total, static_cast<std::size_t>(count)};
 }
 
-Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut, std::vector<float>* logits) {
+Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
+                             std::vector<float>* logits) {
   const auto start = Clock::now();
   const std::int64_t classes = model_.classifier->classes();
   if (logits != nullptr) logits->assign(rows.size() * static_cast<std::size_t>(classes), 0.0f);
@@ -127,7 +140,8 @@ Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut
         const Sequence& sequence = shard.tokens.sequences[static_cast<std::size_t>(i)];
         const float* row = scores + i * classes;
         parts[t].correct += std::max_element(row, row + classes) - row == sequence.label ? 1 : 0;
-        if (logits != nullptr) std::copy(row, row + classes, logits->begin() + place[sequence.example] * classes);
+        if (logits != nullptr)
+          std::copy(row, row + classes, logits->begin() + place[sequence.example] * classes);
       }
       parts[t].examples += shard.tokens.size();
       parts[t].loss += ops_.cross_entropy(shard.firsts, scores, classes, 0);

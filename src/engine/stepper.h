@@ -30,21 +30,25 @@ struct Evaluation {
   double seconds = 0;
 };
 
-// Optimizer steps over one effective batch each, whatever the cut. Owns the threads' activations and gradients.
+// Optimizer steps over one effective batch each, whatever the cut. Owns the threads' activations and
+// gradients.
 class Stepper {
  public:
   Stepper(LoadedModel& model, const data::TokenFile& tokens, const run::TrainingOptions& options);
 
-  // Forward and backward of the whole window: gradients of (sum of losses / labels in the window) are in gradients()
-  // afterwards, summed over threads by the optimizer or sum_gradients(). Throws OutOfMemory before any work is done.
+  // Forward and backward of the whole window: gradients of (sum of losses / labels in the window) are in
+  // gradients() afterwards, summed over threads by the optimizer or sum_gradients(). Throws OutOfMemory
+  // before any work is done.
   StepOutcome accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step);
   // accumulate, then clip and AdamW with this learning rate.
-  StepOutcome step(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step, double learning_rate);
+  StepOutcome step(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step,
+                   double learning_rate);
   // The window's gradient, summed over threads: trainable_count() floats.
   std::span<const float> sum_gradients();
 
   // Without dropout, `cut.micro_batch` examples a forward. logits, if given, receives [rows, classes].
-  Evaluation evaluate(std::span<const std::uint32_t> rows, const Cut& cut, std::vector<float>* logits = nullptr);
+  Evaluation evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
+                      std::vector<float>* logits = nullptr);
 
   AdamW& optimizer() { return optimizer_; }
   Workers& workers() { return workers_; }

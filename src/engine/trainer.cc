@@ -121,35 +121,48 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
   channel.send(run::Done{.result = summary});
 }
 
-void write_gradients(const run::EngineJob& job, run::WorkerChannel& channel) {
+void dump(const run::EngineJob& job, run::WorkerChannel& channel) {
   TrainingJob training(job);
   Stepper stepper(*training.model, training.tokens, job.options);
   channel.send(hello(false, stepper.workers().size()));
   const std::filesystem::path folder = job.run_folder;
   std::filesystem::create_directories(folder);
-  const auto rows = training.sampler.window(0);
+  const std::int64_t total = training.total_steps();
+  const Cut cut = training.cut();
+  const auto first = training.sampler.window(0);
   std::vector<float> logits;
-  stepper.evaluate(rows, training.cut(), &logits);
-  const StepOutcome outcome = stepper.accumulate(rows, training.cut(), 0);
+  stepper.evaluate(first, cut, &logits);
+  const auto size = static_cast<std::int64_t>(first.size());
+  const std::vector<model::TensorToWrite> logit_tensor = {
+      {"logits", {size, training.model->classifier->classes()}, logits}};
+  model::write_safetensors(folder / "logits.safetensors", logit_tensor);
+
+  stepper.accumulate(first, cut, 0);
   const auto gradient = stepper.sum_gradients();
   std::vector<model::TensorToWrite> tensors;
   for (const Parameter& p : training.model->parameters.all()) {
     if (!p.trainable) continue;
-    tensors.push_back({p.name, p.shape,
-                       gradient.subspan(static_cast<std::size_t>(p.offset), static_cast<std::size_t>(p.count))});
+    tensors.push_back(
+        {saved_name(p, job.options), p.shape,
+         gradient.subspan(static_cast<std::size_t>(p.offset), static_cast<std::size_t>(p.count))});
   }
   model::write_safetensors(folder / "gradients.safetensors", tensors);
-  Json windows = Json::array();
-  for (std::int64_t step = 0; step < training.total_steps(); ++step) windows.push_back(training.sampler.window(step));
+
+  Json windows = Json::array(), losses = Json::array(), norms = Json::array();
+  for (std::int64_t step = 0; step < total; ++step) {
+    windows.push_back(training.sampler.window(step));
+    const auto outcome =
+        stepper.step(training.sampler.window(step), cut, step, learning_rate_at(job.options, step, total));
+    losses.push_back(outcome.loss);
+    norms.push_back(outcome.grad_norm);
+  }
   const Json document = {{"version", 1},
-                         {"loss", outcome.loss},
-                         {"grad_norm", std::sqrt(best_kernels().sum_of_squares(
-                                           gradient.data(), static_cast<std::int64_t>(gradient.size())))},
-                         {"initialised", training.model->initialised},
+                         {"losses", losses},
+                         {"gradient_norms", norms},
                          {"windows", windows},
-                         {"logits", logits}};
-  write_file_atomic(folder / "gradients.json", dump_line(document) + "\n");
-  channel.send(run::Done{.result = {{"loss", outcome.loss}}});
+                         {"initialised", training.model->initialised}};
+  write_file_atomic(folder / "dump.json", dump_line(document) + "\n");
+  channel.send(run::Done{.result = {{"steps", total}}});
 }
 
 }  // namespace batchwright::engine

@@ -15,22 +15,26 @@ data::HoldOut rows_of(const data::TokenFile& tokens, const run::TrainingOptions&
 }
 
 // A token file is checked against itself when it is opened; here against the model that will read it.
-void check_fits(const data::TokenFile& tokens, const model::ModelConfig& config, const std::string& token_file) {
+void check_fits(const data::TokenFile& tokens, const model::ModelConfig& config,
+                const std::string& token_file) {
   if (tokens.largest_id() >= config.vocabulary) {
     throw Error(ErrorKind::InvalidInput, token_file,
-                fmt::format("holds token id {}, and the model's vocabulary has {}", tokens.largest_id(), config.vocabulary),
+                fmt::format("holds token id {}, and the model's vocabulary has {}", tokens.largest_id(),
+                            config.vocabulary),
                 "The tokenizer and the model belong to different models");
   }
   std::int64_t longest = 0;
   bool second_type = false;
   for (std::uint32_t row = 0; row < tokens.rows(); ++row) {
     longest = std::max<std::int64_t>(longest, tokens.length(row));
-    for (const std::uint8_t type : tokens.type_ids(row)) second_type = second_type || type >= config.type_vocabulary;
+    for (const std::uint8_t type : tokens.type_ids(row))
+      second_type = second_type || type >= config.type_vocabulary;
   }
   if (longest > config.max_positions) {
-    throw Error(ErrorKind::InvalidInput, "--max-length",
-                fmt::format("lets {} tokens through, and the model has {} positions", longest, config.max_positions),
-                fmt::format("Use --max-length {}", config.max_positions));
+    throw Error(
+        ErrorKind::InvalidInput, "--max-length",
+        fmt::format("lets {} tokens through, and the model has {} positions", longest, config.max_positions),
+        fmt::format("Use --max-length {}", config.max_positions));
   }
   if (second_type) {
     throw Error(ErrorKind::InvalidInput, token_file,
@@ -51,7 +55,8 @@ TrainingJob::TrainingJob(const run::EngineJob& engine_job)
 
 std::int64_t TrainingJob::total_steps() const {
   if (job.options.steps.has_value()) return *job.options.steps;
-  return std::max<std::int64_t>(1, std::llround(std::ceil(job.options.epochs * static_cast<double>(sampler.steps_per_epoch()))));
+  return std::max<std::int64_t>(
+      1, std::llround(std::ceil(job.options.epochs * static_cast<double>(sampler.steps_per_epoch()))));
 }
 
 data::Layout layout_of(const std::string& name) {

@@ -12,7 +12,8 @@
 
 namespace batchwright::engine {
 
-// What every mode of the program needs from a job file: the data, its hold-out, the order of windows, the model.
+// What every mode of the program needs from a job file: the data, its hold-out, the order of windows, the
+// model.
 struct TrainingJob {
   explicit TrainingJob(const run::EngineJob& job);
 

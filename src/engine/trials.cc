@@ -10,7 +10,8 @@ namespace {
 
 Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options) {
   const data::Layout layout = layout_of(request.layout);
-  if (request.micro_tokens > 0) return {.micro_batch = 0, .micro_tokens = request.micro_tokens, .layout = layout};
+  if (request.micro_tokens > 0)
+    return {.micro_batch = 0, .micro_tokens = request.micro_tokens, .layout = layout};
   if (request.micro < 1 || request.micro > options.effective_batch) {
     throw Error(ErrorKind::Usage, "split", "micro-batch must lie between 1 and the effective batch");
   }
@@ -18,7 +19,8 @@ Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options) {
 }
 
 // False when the tuner asked to stop in the middle.
-bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& request, run::WorkerChannel& channel) {
+bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& request,
+               run::WorkerChannel& channel) {
   const run::TrainingOptions& options = training.job.options;
   const Cut cut = cut_of(request, options);
   stepper.release_activations();
@@ -31,7 +33,8 @@ bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& req
     if (channel.stop_requested()) return false;
     const std::int64_t window = request.first_step + i;
     const auto rows = longest.empty() ? training.sampler.window(window) : longest;
-    channel.send(report_of(stepper.step(rows, cut, window, options.learning_rate), i + 1, options.learning_rate));
+    channel.send(
+        report_of(stepper.step(rows, cut, window, options.learning_rate), i + 1, options.learning_rate));
   }
   return true;
 }
@@ -52,7 +55,8 @@ void serve_trials(const run::EngineJob& job, run::WorkerChannel& channel) {
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::Interrupted) throw;
       const bool memory = e.kind() == ErrorKind::OutOfMemory;
-      channel.send(run::Failed{.kind = memory ? "out_of_memory" : "rejected", .message = e.what(),
+      channel.send(run::Failed{.kind = memory ? "out_of_memory" : "rejected",
+                               .message = e.what(),
                                .peak_bytes = memory_counts().peak_bytes});
     }
   }

@@ -20,17 +20,22 @@ inline void store_part(float* p, V v, std::int64_t count) {
   __builtin_memcpy(p, &v, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-// Calls body(offset, lanes) over [0, count): whole vectors first, the rest once. `lanes` is 16 in the hot loop.
+// Calls body(offset, lanes) over [0, count): whole vectors first, the rest once. `lanes` is 16 in the hot
+// loop.
 template <class Body>
 inline void for_vectors(std::int64_t count, const Body& body) {
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
   if (i < count) body(i, count - i);
 }
-inline V load_lanes(const float* p, std::int64_t lanes) { return lanes == kLanes ? load(p) : load_part(p, lanes); }
+inline V load_lanes(const float* p, std::int64_t lanes) {
+  return lanes == kLanes ? load(p) : load_part(p, lanes);
+}
 inline void store_lanes(float* p, V v, std::int64_t lanes) {
-  if (lanes == kLanes) store(p, v);
-  else store_part(p, v, lanes);
+  if (lanes == kLanes)
+    store(p, v);
+  else
+    store_part(p, v, lanes);
 }
 
 inline float sum(V v) {

@@ -11,7 +11,10 @@ void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t p
   const auto ids = tokens.ids(row);
   const auto types = tokens.type_ids(row);
   const auto valid = static_cast<std::int64_t>(ids.size());
-  const Sequence sequence{.first_row = batch.rows(), .rows = padded_length, .valid = valid, .example = row,
+  const Sequence sequence{.first_row = batch.rows(),
+                          .rows = padded_length,
+                          .valid = valid,
+                          .example = row,
                           .label = tokens.label(row)};
   batch.sequences.push_back(sequence);
   batch.real_tokens += valid;
@@ -23,14 +26,16 @@ void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t p
     batch.examples.push_back(row);
   }
   TokenBatch& firsts = shard.firsts;
-  firsts.sequences.push_back({.first_row = firsts.rows(), .rows = 1, .valid = 1, .example = row, .label = sequence.label});
+  firsts.sequences.push_back(
+      {.first_row = firsts.rows(), .rows = 1, .valid = 1, .example = row, .label = sequence.label});
   firsts.ids.push_back(ids.empty() ? 0 : ids[0]);
   firsts.type_ids.push_back(0);
   firsts.positions.push_back(0);
   firsts.examples.push_back(row);
 }
 
-// Deals items to `bins` so that the loads are even: longest first to the lightest bin; ties to the lower number.
+// Deals items to `bins` so that the loads are even: longest first to the lightest bin; ties to the lower
+// number.
 std::vector<std::vector<std::uint32_t>> deal(std::span<const std::int64_t> loads, std::size_t bins) {
   std::vector<std::uint32_t> order(loads.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -38,7 +43,8 @@ std::vector<std::vector<std::uint32_t>> deal(std::span<const std::int64_t> loads
   std::vector<std::vector<std::uint32_t>> dealt(bins);
   std::vector<std::int64_t> totals(bins, 0);
   for (const std::uint32_t item : order) {
-    const auto lightest = static_cast<std::size_t>(std::min_element(totals.begin(), totals.end()) - totals.begin());
+    const auto lightest =
+        static_cast<std::size_t>(std::min_element(totals.begin(), totals.end()) - totals.begin());
     dealt[lightest].push_back(item);
     totals[lightest] += loads[item];
   }
@@ -64,7 +70,8 @@ WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint3
   for (const data::MicroBatch& micro : micro_batches) {
     std::int64_t longest = 1;
     std::vector<std::int64_t> loads;
-    for (const std::uint32_t member : micro.members) longest = std::max<std::int64_t>(longest, lengths[member]);
+    for (const std::uint32_t member : micro.members)
+      longest = std::max<std::int64_t>(longest, lengths[member]);
     for (const std::uint32_t member : micro.members) {
       // A row of an empty text still has its special tokens; one row is the least that a model can see.
       loads.push_back(packed ? std::max<std::int64_t>(lengths[member], 1) : longest);

@@ -10,7 +10,8 @@
 
 namespace batchwright::engine {
 
-// How an effective batch is cut. micro_tokens > 0 makes a token cut; otherwise micro_batch examples a micro-batch.
+// How an effective batch is cut. micro_tokens > 0 makes a token cut; otherwise micro_batch examples a
+// micro-batch.
 struct Cut {
   std::int64_t micro_batch = 1;
   std::int64_t micro_tokens = 0;
@@ -23,9 +24,10 @@ struct WindowPlan {
   std::int64_t micro_steps = 0, examples = 0, real_tokens = 0, padded_tokens = 0;
 };
 
-// Cuts the window into micro-batches and gives them to threads. A micro-batch with at least one example a thread is
-// sharded over all threads; smaller ones run side by side, one a thread. Depends on its arguments only, so a run can be
-// repeated bit for bit.
-WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut, int threads);
+// Cuts the window into micro-batches and gives them to threads. A micro-batch with at least one example a
+// thread is sharded over all threads; smaller ones run side by side, one a thread. Depends on its arguments
+// only, so a run can be repeated bit for bit.
+WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
+                       int threads);
 
 }  // namespace batchwright::engine

@@ -33,10 +33,12 @@ constexpr std::array<NamedType, 10> kTypes = {{{DType::F64, "F64", 8},
                                                {DType::Bool, "BOOL", 1}}};
 
 [[noreturn]] void broken(const std::filesystem::path& path, const std::string& message) {
-  throw Error(ErrorKind::InvalidInput, path.string(), message, "The file may be cut short: copy or download it again");
+  throw Error(ErrorKind::InvalidInput, path.string(), message,
+              "The file may be cut short: copy or download it again");
 }
 
-const NamedType& type_named(const std::string& name, const std::filesystem::path& path, const std::string& tensor) {
+const NamedType& type_named(const std::string& name, const std::filesystem::path& path,
+                            const std::string& tensor) {
   for (const NamedType& type : kTypes) {
     if (name == type.name) return type;
   }
@@ -51,7 +53,8 @@ StoredTensor read_entry(const std::string& name, const Json& entry, std::span<co
   const NamedType& type = type_named(fields.text("dtype"), path, name);
   const Json* shape = fields.find("shape");
   const Json* offsets = fields.find("data_offsets");
-  if (shape == nullptr || !shape->is_array() || offsets == nullptr || !offsets->is_array() || offsets->size() != 2) {
+  if (shape == nullptr || !shape->is_array() || offsets == nullptr || !offsets->is_array() ||
+      offsets->size() != 2) {
     broken(path, fmt::format("tensor {} lacks a shape or data_offsets", name));
   }
   StoredTensor tensor{.dtype = type.dtype, .shape = {}, .bytes = {}};
@@ -70,8 +73,8 @@ StoredTensor read_entry(const std::string& name, const Json& entry, std::span<co
   }
   const auto begin = (*offsets)[0].get<std::uint64_t>(), end = (*offsets)[1].get<std::uint64_t>();
   if (begin > end || end > data.size() || end - begin != static_cast<std::uint64_t>(bytes)) {
-    broken(path, fmt::format("tensor {} claims bytes {} to {} for {} bytes of values; the file has {}", name, begin,
-                             end, bytes, data.size()));
+    broken(path, fmt::format("tensor {} claims bytes {} to {} for {} bytes of values; the file has {}", name,
+                             begin, end, bytes, data.size()));
   }
   tensor.bytes = data.subspan(begin, end - begin);
   return tensor;
@@ -82,7 +85,9 @@ StoredTensor read_entry(const std::string& name, const Json& entry, std::span<co
 std::int64_t dtype_bytes(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)].bytes; }
 std::string dtype_name(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)].name; }
 
-std::int64_t StoredTensor::elements() const { return static_cast<std::int64_t>(bytes.size()) / dtype_bytes(dtype); }
+std::int64_t StoredTensor::elements() const {
+  return static_cast<std::int64_t>(bytes.size()) / dtype_bytes(dtype);
+}
 
 const StoredTensor* Safetensors::find(const std::string& name) const {
   const auto found = tensors_.find(name);
@@ -93,13 +98,15 @@ void Safetensors::add_file(const std::filesystem::path& path) {
   MappedFile file(path);
   const std::span<const std::byte> bytes = file.bytes();
   std::uint64_t header_bytes = 0;
-  if (bytes.size() < sizeof header_bytes) broken(path, fmt::format("has {} bytes: no safetensors file", bytes.size()));
+  if (bytes.size() < sizeof header_bytes)
+    broken(path, fmt::format("has {} bytes: no safetensors file", bytes.size()));
   static_assert(std::endian::native == std::endian::little, "the format is little endian");
   std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
   if (header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - sizeof header_bytes) {
     broken(path, fmt::format("claims a header of {} bytes; the file has {}", header_bytes, bytes.size()));
   }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof header_bytes, header_bytes);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof header_bytes,
+                              header_bytes);
   const Json header = parse_json(text, path.string());
   if (!header.is_object()) broken(path, "has a header that is not a JSON object");
   const auto data = bytes.subspan(sizeof header_bytes + header_bytes);
@@ -143,7 +150,8 @@ Safetensors Safetensors::open_model(const std::filesystem::path& folder) {
   }
   for (const std::string& shard : shards) result.add_file(folder / shard);
   for (const auto& [tensor, shard] : map->items()) {
-    if (result.find(tensor) == nullptr) broken(index, fmt::format("names tensor {}, which no shard holds", tensor));
+    if (result.find(tensor) == nullptr)
+      broken(index, fmt::format("names tensor {}, which no shard holds", tensor));
   }
   return result;
 }
@@ -153,7 +161,8 @@ namespace {
 float from_half(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
   const std::uint32_t exponent = half >> 10 & 0x1fu, mantissa = half & 0x3ffu;
-  if (exponent == 0) return std::bit_cast<float>(sign | 0x3f800000u) * (static_cast<float>(mantissa) * 0x1p-24f);
+  if (exponent == 0)
+    return std::bit_cast<float>(sign | 0x3f800000u) * (static_cast<float>(mantissa) * 0x1p-24f);
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
 }
@@ -174,12 +183,17 @@ void copy_as_float(const StoredTensor& tensor, const std::string& name, std::spa
     throw Error(ErrorKind::Internal, name, "has another number of elements than its destination");
   }
   switch (tensor.dtype) {
-    case DType::F32: std::memcpy(out.data(), tensor.bytes.data(), tensor.bytes.size()); return;
-    case DType::F64: return convert_all<double>(tensor, out, [](double x) { return static_cast<float>(x); });
-    case DType::F16: return convert_all<std::uint16_t>(tensor, out, from_half);
+    case DType::F32:
+      std::memcpy(out.data(), tensor.bytes.data(), tensor.bytes.size());
+      return;
+    case DType::F64:
+      return convert_all<double>(tensor, out, [](double x) { return static_cast<float>(x); });
+    case DType::F16:
+      return convert_all<std::uint16_t>(tensor, out, from_half);
     case DType::BF16:
-      return convert_all<std::uint16_t>(
-          tensor, out, [](std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); });
+      return convert_all<std::uint16_t>(tensor, out, [](std::uint16_t x) {
+        return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16);
+      });
     default:
       throw Error(ErrorKind::Unsupported, name, "is stored as " + dtype_name(tensor.dtype),
                   "Weights are read from F64, F32, F16 and BF16");
@@ -191,7 +205,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   std::uint64_t offset = 0;
   for (const TensorToWrite& tensor : tensors) {
     const std::uint64_t bytes = tensor.values.size_bytes();
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
+    header[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   std::string text = dump_line(header);

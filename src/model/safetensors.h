@@ -59,7 +59,8 @@ struct TensorToWrite {
   std::span<const float> values;
 };
 
-// Writes model weights atomically (temporary file, sync, rename); metadata {"format": "pt"} as Transformers expects.
+// Writes model weights atomically (temporary file, sync, rename); metadata {"format": "pt"} as Transformers
+// expects.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors);
 
 }  // namespace batchwright::model

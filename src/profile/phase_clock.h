@@ -11,13 +11,13 @@ namespace batchwright::profile {
 
 // What an optimizer step spends its time on. Residual is what no other phase claims.
 enum class Phase : std::size_t { Input, Forward, Loss, Backward, Optimizer, Collective, Residual };
-inline constexpr std::array<std::string_view, 7> kPhaseNames = {"input",     "forward",    "loss",    "backward",
-                                                                "optimizer", "collective", "residual"};
+inline constexpr std::array<std::string_view, 7> kPhaseNames = {
+    "input", "forward", "loss", "backward", "optimizer", "collective", "residual"};
 
 using PhaseSeconds = std::array<double, kPhaseNames.size()>;
 
-// Splits one thread's time into phases: enter() ends the running phase and starts the next. A clock read of about
-// 25 ns each; no allocation, no system call. One clock a thread.
+// Splits one thread's time into phases: enter() ends the running phase and starts the next. A clock read of
+// about 25 ns each; no allocation, no system call. One clock a thread.
 class PhaseClock {
  public:
   void start() { since_ = Clock::now(), phase_ = Phase::Residual, seconds_.fill(0); }

@@ -208,7 +208,7 @@ std::string to_string(const Split& split) {
 }
 
 namespace {
-constexpr std::array<std::string_view, 3> kJobModes = {"trials", "train", "gradients"};  // in the order of JobMode
+constexpr std::array<std::string_view, 3> kJobModes = {"trials", "train", "dump"};  // in the order of JobMode
 }
 
 Json to_json(const EngineJob& job) {
@@ -225,7 +225,8 @@ Json to_json(const EngineJob& job) {
 EngineJob engine_job_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
   fields.integer("version", 1, 1);
-  fields.reject_unknown({"version", "mode", "model_folder", "token_file", "run_folder", "adapter_folder", "split", "options"});
+  fields.reject_unknown(
+      {"version", "mode", "model_folder", "token_file", "run_folder", "adapter_folder", "split", "options"});
   EngineJob job;
   const std::string mode = fields.text("mode");
   const auto found = std::find(kJobModes.begin(), kJobModes.end(), mode);

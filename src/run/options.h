@@ -70,19 +70,19 @@ struct Split {
 Split parse_split(const std::string& text, const std::string& subject);  // throws Usage
 std::string to_string(const Split& split);                               // "8x4"; "8x4x2" when devices > 1
 
-enum class JobMode { Trials, Train, Gradients };
+enum class JobMode { Trials, Train, Dump };
 
 // The file that starts batchwright-engine: `batchwright-engine JOB.json`, with BATCHWRIGHT_SOCKET set.
 // Trials: load, say hello, then serve `split` messages until `stop`. Train: train with `split`, write
-// steps.jsonl, summary.json and the model under run_folder, mirroring every step on the socket. Gradients: write the
-// first effective batch's loss and gradients under run_folder, to compare them with another implementation's.
+// steps.jsonl, summary.json and the model under run_folder, mirroring every step on the socket. Dump: write
+// losses, gradients and logits under run_folder, to compare them with another implementation's.
 struct EngineJob {
   JobMode mode = JobMode::Trials;
   std::string model_folder;
   std::string token_file;
   std::string run_folder;
   std::string adapter_folder;  // a LoRA adapter in PEFT's layout to start from; empty: a fresh one
-  Split split;                 // Train and Gradients
+  Split split;                 // Train and Dump
   TrainingOptions options;
 };
 
