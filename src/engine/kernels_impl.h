@@ -13,11 +13,13 @@
 namespace batchwright::engine::BATCHWRIGHT_ISA {
 namespace {
 
-#include "engine/vector.h"
-// The parts, in reading order.
-#include "engine/kernels_attention.inc"
+// The parts, in reading order: each uses those above it.
+// clang-format off
+#include "engine/vector.inc"
 #include "engine/kernels_dropout.inc"
 #include "engine/kernels_pointwise.inc"
+#include "engine/kernels_attention.inc"
+// clang-format on
 
 }  // namespace
 

@@ -7,10 +7,9 @@ import sys
 def allowed_rooms(cmake_text):
     """room -> the set of rooms it may include, following USES transitively; itself included."""
     uses = {}
-    for match in re.finditer(r"batchwright_(?:room|program)\(([^)]*)\)", cmake_text):
-        words = match.group(1).split()
-        is_program = match.group(0).startswith("batchwright_program")
-        room = words[1] if is_program else words[0]
+    for match in re.finditer(r"batchwright_(room|program|engine)\(([^)]*)\)", cmake_text):
+        words = match.group(2).split()
+        room = {"room": words[0], "program": words[1], "engine": "engine"}[match.group(1)]
         uses[room] = set()
         if "USES" in words:
             for word in words[words.index("USES") + 1:]:
