@@ -61,6 +61,9 @@ function(batchwright_program program name)
   target_link_libraries(${program} PRIVATE batchwright_${name} batchwright_flags)
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   batchwright_room_tests(${name} batchwright_${name})
+  if(TARGET ${name}_test)
+    add_dependencies(${name}_test ${program})  # its tests run the program
+  endif()
 endfunction()
 
 # Every docs/<verb>.md becomes a string in the program, so that --help prints the page itself.

@@ -1,6 +1,8 @@
+#!/usr/bin/env python3
 """A worker for the tests: speaks the workload protocol and misbehaves on request.
 
-usage: worker.py PLAN.json, with BATCHWRIGHT_SOCKET set. The plan names what happens at start ("start") and at which
+usage: worker.py PLAN.json, with BATCHWRIGHT_SOCKET set. It stands in for batchwright-engine too: then PLAN.json is an
+engine's job file and BATCHWRIGHT_TEST_PLAN names the plan. The plan names what happens at start ("start") and at which
 micro-batch ("at": {"8": "hang", ...}); each misbehaviour happens once when "once" names a file to remember it in.
 """
 import json
@@ -74,10 +76,38 @@ class Worker:
             self.say(type="step", step=1, seconds=1)
             time.sleep(1000)
 
+    def memory_limit(self):
+        """Of the plan, or of the job that the tuner wrote."""
+        options = self.plan.get("job", {}).get("options", {})
+        return self.plan.get("limit_bytes") or options.get("memory_limit") or None
+
+    def train(self):
+        """Train mode: steps, then a summary; a stop ends it at the next step."""
+        micro, accum = (int(part) for part in self.plan["job"]["split"].split("x")[:2])
+        folder = self.plan["job"]["run_folder"]
+        steps = self.plan["job"]["options"]["steps"]
+        self.socket.setblocking(False)
+        done = 0
+        with open(os.path.join(folder, "steps.jsonl"), "w") as file:
+            while done < steps:
+                done += 1
+                self.misbehave(self.plan.get("at_step", {}).get(str(done), ""))
+                time.sleep(step_seconds(self.plan, micro, accum) if self.plan.get("sleeps") else 0)
+                print(json.dumps({"step": done}), file=file, flush=True)
+                self.say(type="step", step=done, micro_steps=accum, examples=micro * accum, tokens=10, padded_tokens=10,
+                         seconds=0.01, loss=1 / done)
+                try:
+                    if b"stop" in self.socket.recv(4096):
+                        break
+                except BlockingIOError:
+                    pass
+        self.say(type="done", result={"steps": done, "seconds": 0.01 * done,
+                                      "evaluation": {"accuracy": 0.75, "loss": 0.5, "examples": 20}})
+
     def serve(self, request):
         micro, accum = request["micro"], request["accum"]
         self.misbehave(self.plan.get("at", {}).get(str(micro), ""))
-        limit = self.plan.get("limit_bytes")
+        limit = self.memory_limit()
         if limit is not None and peak_bytes(self.plan, micro) > limit:
             self.say(type="failed", kind="out_of_memory", message="needs %d bytes" % peak_bytes(self.plan, micro),
                      peak_bytes=limit)
@@ -97,6 +127,9 @@ class Worker:
         self.misbehave(self.plan.get("start", ""))
         self.say(type="hello", protocol=self.plan.get("protocol", 1), framework="test worker", device="none",
                  can_resplit=True, process_id=os.getpid())
+        if self.plan.get("job", {}).get("mode") == "train":
+            self.train()
+            return
         for line in self.lines:
             message = json.loads(line)
             if message["type"] == "stop":
@@ -106,6 +139,11 @@ class Worker:
 
 with open(sys.argv[1]) as plan_file:
     the_plan = json.load(plan_file)
+if "BATCHWRIGHT_TEST_PLAN" in os.environ:
+    job = the_plan
+    with open(os.environ["BATCHWRIGHT_TEST_PLAN"]) as plan_file:
+        the_plan = json.load(plan_file)
+    the_plan.setdefault("job", job)
 if the_plan.get("start") == "silent":
     time.sleep(1000)
 Worker(the_plan).run()

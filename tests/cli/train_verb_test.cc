@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <sstream>
+#include <string>
+
+#include "cli/program.h"
+
+namespace batchwright::cli {
+namespace {
+
+class TrainVerb : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << BATCHWRIGHT_PYTHON;
+  }
+  std::vector<std::string> train(const std::vector<std::string>& more) const {
+    return program.verb("train", more);
+  }
+  Program program;
+};
+
+TEST_F(TrainVerb, PrintsTheSummary) {
+  const CapturedOutput output = program.run(train({"--split", "8x4", "--steps", "5"}));
+  EXPECT_EQ(output.status.code, 0) << output.text;
+  EXPECT_NE(output.text.find("Split: 8x4\nHeld-out accuracy: 75.0 % of 20 examples\n"), std::string::npos)
+      << output.text;
+  const Json job = read_json_file(program.folder / "run" / "job.json");
+  EXPECT_EQ(job.at("mode"), "train");
+  EXPECT_EQ(job.at("split"), "8x4");
+  EXPECT_EQ(job.at("options").at("steps"), 5);
+}
+
+TEST_F(TrainVerb, ProgressJsonMirrorsTheSteps) {
+  const CapturedOutput output =
+      program.run(train({"--split", "8x4", "--steps", "5", "--progress", "json", "--quiet"}));
+  std::istringstream lines(output.text);
+  std::vector<Json> documents;
+  for (std::string line; std::getline(lines, line);) documents.push_back(parse_json(line, "line"));
+  ASSERT_EQ(documents.size(), 6u);
+  EXPECT_EQ(documents[4].at("step"), 5);
+  EXPECT_EQ(documents[4].at("micro_steps"), 4);
+  EXPECT_EQ(documents[5].at("evaluation").at("accuracy"), 0.75);
+}
+
+TEST_F(TrainVerb, AutoTunesFirstAndSaysWhatItSaved) {
+  const CapturedOutput output = program.run(train({"--steps", "5"}));
+  EXPECT_EQ(output.status.code, 0) << output.text;
+  EXPECT_NE(output.text.find("Recommended: --split 32x1"), std::string::npos) << output.text;
+  EXPECT_NE(output.text.find("Against 1x32, the slowest split, 32x1 saved about"), std::string::npos)
+      << output.text;
+  EXPECT_TRUE(std::filesystem::exists(program.folder / "run" / "tune" / "result.json"));
+}
+
+TEST_F(TrainVerb, NeverTrainsOverAnotherTraining) {
+  EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 0);
+  const CapturedOutput again = program.run(train({"--split", "8x4", "--steps", "5"}));
+  EXPECT_EQ(again.status.code, 2) << again.text;
+  EXPECT_NE(again.text.find("holds a training already"), std::string::npos) << again.text;
+  EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5", "--overwrite"})).status.code, 0);
+}
+
+TEST_F(TrainVerb, CtrlCLetsTheEngineFinishItsStep) {
+  program.set_plan({{"sleeps", true}});
+  ChildProcess child = ChildProcess::start(program.command(train({"--split", "8x4", "--steps", "100000"})));
+  for (int i = 0; i < 6000 && program.lines_in("run/steps.jsonl") < 3; ++i) ::usleep(5000);
+  ::kill(child.process_id(), SIGINT);
+  const auto status = child.wait(std::chrono::seconds(60));
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(status->code, 130);
+  EXPECT_GE(program.lines_in("run/steps.jsonl"), 3u);
+}
+
+TEST_F(TrainVerb, AnEngineThatDiesIsNotASuccess) {
+  program.set_plan({{"at_step", {{"3", "kill"}}}});
+  const CapturedOutput killed = program.run(train({"--split", "8x4", "--steps", "5"}));
+  EXPECT_EQ(killed.status.code, 70) << killed.text;
+  EXPECT_NE(killed.text.find("was ended by SIGKILL"), std::string::npos) << killed.text;
+}
+
+}  // namespace
+}  // namespace batchwright::cli
