@@ -20,6 +20,7 @@ struct Finding {
   std::string consequence;  // what follows, in numbers where they are known
   std::string fix;          // what to write instead
   Affects affects = Affects::Gradient;
+  std::string corrected;  // the line as it should read, when changing that one line mends it; may be empty
   // For loops: the weight with which each micro-batch enters an optimizer step, by label ("step 3": [..]).
   std::optional<std::map<std::string, std::vector<double>>> effective_weights;
 };
@@ -29,6 +30,7 @@ struct FileReport {
   Verdict verdict = Verdict::Ok;
   std::vector<Finding> findings;
   std::string missing;  // for CannotTell: what would have to be known
+  std::string summary;  // what the file implies when nothing is wrong ("effective batch 64 = ..."); may be empty
 };
 
 }  // namespace batchwright::check
