@@ -18,12 +18,14 @@ namespace batchwright::cli {
 void add_tune_verb(CLI::App& app, int& exit_code);
 void add_train_verb(CLI::App& app, int& exit_code);
 void add_explain_verb(CLI::App& app, int& exit_code);
+void add_check_verb(CLI::App& app, int& exit_code);
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {"tune", "measure which split is fastest on this device", add_tune_verb},
       {"train", "fine-tune with a split", add_train_verb},
       {"explain", "say where a run's step time goes", add_explain_verb},
+      {"check", "find accumulation mistakes in code, configurations and logs", add_check_verb},
   };
   return all;
 }

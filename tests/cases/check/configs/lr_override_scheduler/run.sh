@@ -1,0 +1,1 @@
+deepspeed --num_gpus 2 src/train_bash.py --deepspeed ds.json --stage sft --finetuning_type lora --per_device_train_batch_size 1 --gradient_accumulation_steps 1 --learning_rate 1e-4 --lr_scheduler_type cosine --warmup_ratio 0.01

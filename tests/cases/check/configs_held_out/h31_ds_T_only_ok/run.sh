@@ -1,0 +1,1 @@
+deepspeed cifar10_deepspeed.py --deepspeed --deepspeed_config ds_config.json $@
