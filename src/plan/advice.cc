@@ -1,0 +1,238 @@
+#include "plan/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/units.h"
+#include "plan/interval.h"
+
+namespace batchwright::plan {
+namespace {
+
+constexpr double kTie = 0.02;  // splits within 2 % of each other are equally fast
+
+bool has_headroom(const SplitPlan& split, const Plan& plan) {
+  return split.memory.needed <= (1 - plan.request.headroom) * static_cast<double>(plan.limit_bytes);
+}
+
+// Indices of the splits that may be recommended; exact ones only, where there are any.
+std::vector<std::size_t> candidates(const Plan& plan, bool with_headroom) {
+  std::vector<std::size_t> exact, rounded;
+  for (std::size_t i = 0; i < plan.splits.size(); ++i) {
+    const SplitPlan& split = plan.splits[i];
+    if (split.fits != Fits::Yes || (with_headroom && !has_headroom(split, plan))) continue;
+    (split.batch.exact() ? exact : rounded).push_back(i);
+  }
+  return exact.empty() ? rounded : exact;
+}
+
+std::size_t best_of(const Plan& plan, const std::vector<std::size_t>& indices) {
+  const auto seconds = [&](std::size_t i) { return plan.splits[i].step_seconds.mid; };
+  const std::size_t fastest = *std::min_element(indices.begin(), indices.end(),
+                                                [&](auto a, auto b) { return seconds(a) < seconds(b); });
+  std::size_t best = fastest;
+  for (const std::size_t i : indices) {
+    if (seconds(i) > seconds(fastest) * (1 + kTie)) continue;
+    if (plan.splits[i].memory.needed < plan.splits[best].memory.needed) best = i;
+  }
+  return best;
+}
+
+std::string reason_for(const Plan& plan, std::size_t index, bool with_headroom) {
+  const SplitPlan& chosen = plan.splits[index];
+  const auto slowest =
+      std::max_element(plan.splits.begin(), plan.splits.end(),
+                       [](const auto& a, const auto& b) { return a.step_seconds.mid < b.step_seconds.mid; });
+  std::string reason = fmt::format("{} is the fastest split that fits", to_string(chosen.split));
+  const double saving = 1 - chosen.step_seconds.mid / slowest->step_seconds.mid;
+  if (plan.splits.size() == 1) reason = fmt::format("{} fits", to_string(chosen.split));
+  if (saving > 0.005) {
+    reason +=
+        fmt::format(": {} less time a step than {}", format_percent(saving, 0), to_string(slowest->split));
+  }
+  reason += fmt::format("; it needs {} of {}", format_bytes(static_cast<std::int64_t>(chosen.memory.needed)),
+                        format_bytes(plan.limit_bytes));
+  if (!with_headroom)
+    reason += fmt::format(", less than {} of headroom", format_percent(plan.request.headroom, 0));
+  return reason;
+}
+
+}  // namespace
+
+void recommend(Plan& plan) {
+  for (const SplitPlan& split : plan.splits) {
+    if (split.fits != Fits::Yes) continue;
+    plan.largest_micro_batch_that_fits =
+        std::max(plan.largest_micro_batch_that_fits.value_or(0), split.split.micro_batch);
+  }
+  for (const bool with_headroom : {true, false}) {
+    const std::vector<std::size_t> indices = candidates(plan, with_headroom);
+    if (indices.empty()) continue;
+    plan.recommended = best_of(plan, indices);
+    plan.reason = reason_for(plan, *plan.recommended, with_headroom);
+    return;
+  }
+  plan.reason =
+      plan.nothing_fits()
+          ? fmt::format("nothing fits in {}", format_bytes(plan.limit_bytes))
+          : "no split fits for certain: measure with `batchwright tune`, or take one of the changes";
+}
+
+namespace {
+
+struct Option {
+  std::string name;
+  std::function<bool(Request&)> apply;  // false when it changes nothing
+};
+
+template <typename E>
+std::function<bool(Request&)> setting(E Request::* field, E value) {
+  return [field, value](Request& request) {
+    if (request.*field == value) return false;
+    request.*field = value;
+    return true;
+  };
+}
+
+bool to_lora(Request& request) {
+  if (request.method != Method::Full) return false;
+  request.method = Method::Lora;
+  request.weights = request.compute == ComputeType::Fp16 ? WeightType::Fp16 : WeightType::Bf16;
+  return true;
+}
+
+bool to_qlora(Request& request) {
+  if (request.method == Method::Qlora) return false;
+  request.method = Method::Qlora;
+  request.weights = WeightType::Nf4;
+  return true;
+}
+
+bool halve_lengths(Request& request) {
+  if (request.longest() < 2) return false;
+  request.lengths.counts = {{request.longest() / 2, 1}};
+  return true;
+}
+
+std::vector<Option> options_for(const Request& request, bool language_model) {
+  std::vector<Option> options;
+  if (request.attention == Attention::Eager) {
+    options.push_back({"attention sdpa", setting(&Request::attention, Attention::Sdpa)});
+  }
+  if (request.optimizer == Optimizer::AdamW) {
+    options.push_back({"optimizer adamw-fused", setting(&Request::optimizer, Optimizer::AdamWFused)});
+  }
+  if (language_model) options.push_back({"loss chunked", setting(&Request::loss, Loss::Chunked)});
+  options.push_back({"optimizer adamw-8bit", setting(&Request::optimizer, Optimizer::AdamW8bit)});
+  options.push_back({"checkpointing full", setting(&Request::checkpointing, Checkpointing::Full)});
+  if (request.devices > 1) options.push_back({"sharding fsdp", setting(&Request::sharding, Sharding::Fsdp)});
+  if (request.longest() >= 2)
+    options.push_back({fmt::format("seq-len {}", request.longest() / 2), halve_lengths});
+  options.push_back({"method lora", to_lora});
+  options.push_back({"method qlora", to_qlora});
+  options.push_back({"offload optimizer", setting(&Request::offload, Offload::Optimizer)});
+  return options;
+}
+
+Change predict_change(std::string name, const Plan& plan, const Request& changed, const ModelShape& shape,
+                      const Split& split) {
+  const MemoryPrediction memory = MemoryModel(shape, changed, plan.device).predict(split);
+  const Factors factors = memory_factors(changed, plan.device, changed.counter);
+  const double mid = memory.in(changed.counter);
+  return {std::move(name),
+          {mid * factors.low, mid, mid * factors.high},
+          fits_within(memory, changed, plan.device, plan.limit_bytes)};
+}
+
+}  // namespace
+
+std::vector<Change> changes_that_help(const Plan& plan, const ModelShape& shape) {
+  std::vector<Change> changes;
+  const SplitPlan& smallest = plan.splits.back();
+  Split split = smallest.split;
+  if (split.micro_batch > 1) {
+    // The split was fixed: the same effective batch in smaller pieces costs only time.
+    for (const Split& finer : exact_splits(plan.request.effective_batch, plan.request.devices)) {
+      if (finer.micro_batch >= split.micro_batch) continue;
+      Change change =
+          predict_change(fmt::format("split {}", to_string(finer)), plan, plan.request, shape, finer);
+      const bool last = finer.micro_batch == 1;
+      if (change.fits == Fits::Yes || last) {
+        changes.push_back(std::move(change));
+        break;
+      }
+    }
+  }
+  // LoRA needs to know which layers it would wrap.
+  const ModelShape wrapped = plan.request.trains_all()
+                                 ? shape_of(shape.config, plan.request.task, plan.request.lora_targets, {})
+                                 : shape;
+  Request together = plan.request;
+  std::string names;
+  for (const Option& option : options_for(plan.request, shape.head == model::Head::CausalLm)) {
+    Request alone = plan.request;
+    if (!option.apply(alone)) continue;
+    Change change = predict_change(option.name, plan, alone, alone.trains_all() ? shape : wrapped, split);
+    if (change.peak_bytes.mid >= smallest.peak_bytes.mid) continue;
+    const bool enough = change.fits == Fits::Yes;
+    changes.push_back(std::move(change));
+    option.apply(together);
+    names += (names.empty() ? "" : ", ") + option.name;
+    if (enough || names.find(',') == std::string::npos) continue;
+    Change all = predict_change(names, plan, together, together.trains_all() ? shape : wrapped, split);
+    if (all.fits == Fits::Yes) {
+      changes.push_back(std::move(all));
+      break;
+    }
+  }
+  return changes;
+}
+
+namespace {
+
+void warn(Plan& plan, const ModelShape& shape) {
+  const Request& request = plan.request;
+  for (const SplitPlan& split : plan.splits) {
+    if (split.batch.exact()) continue;
+    plan.warnings.push_back(split.batch.warning());
+    break;
+  }
+  if (request.longest() > shape.config.max_positions) {
+    plan.warnings.push_back(
+        fmt::format("sequences of {} tokens are longer than the {} positions of the model", request.longest(),
+                    shape.config.max_positions));
+  }
+  if (request.compute == ComputeType::Bf16 && !plan.device.is_cpu() && plan.device.bf16_flops <= 0) {
+    plan.warnings.push_back(fmt::format(
+        "{} has no bf16 arithmetic: times are for fp32; compute fp16 is much faster", plan.device.name));
+  }
+  if (request.attention == Attention::Flash &&
+      (plan.device.architecture == "Turing" || plan.device.architecture == "Volta" ||
+       plan.device.architecture == "Pascal")) {
+    plan.warnings.push_back(fmt::format(
+        "FlashAttention-2 does not run on {}; sdpa uses a memory-efficient kernel there", plan.device.name));
+  }
+  if (request.devices > 1 && request.sharding == Sharding::None) {
+    plan.warnings.push_back(
+        "sharding is none on several devices: gradients are not exchanged; ddp is the plain choice");
+  }
+}
+
+}  // namespace
+
+void advise(Plan& plan, const ModelShape& shape) {
+  const Request& request = plan.request;
+  const SplitPlan& chosen = plan.splits[plan.recommended.value_or(plan.splits.size() - 1)];
+  if (request.base_learning_rate && request.base_effective_batch) {
+    plan.learning_rate = scale_learning_rate(*request.base_learning_rate, *request.base_effective_batch,
+                                             chosen.batch.real, request.lr_rule);
+  } else if (request.base_learning_rate || request.base_effective_batch) {
+    plan.warnings.push_back("learning-rate advice needs both base_learning_rate and base_effective_batch");
+  }
+  if (request.warmup_steps) plan.warmup = warmup_of(*request.warmup_steps, chosen.split);
+  warn(plan, shape);
+}
+
+}  // namespace batchwright::plan

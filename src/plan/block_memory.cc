@@ -1,0 +1,281 @@
+#include "plan/block_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchwright::plan {
+namespace {
+
+using model::Architecture;
+
+constexpr double kMask = 1;  // a dropout mask is one byte an element
+
+// What the block's pieces need to know in one place.
+struct Block {
+  const ModelShape& shape;
+  const Request& request;
+  const Precision& p;
+
+  double hidden() const { return static_cast<double>(shape.config.hidden); }
+  double intermediate() const { return static_cast<double>(shape.config.intermediate); }
+  double queries() const { return static_cast<double>(shape.query_width()); }
+  double keys() const { return static_cast<double>(shape.key_width()); }
+  double heads() const { return static_cast<double>(shape.config.heads); }
+  bool full() const { return request.trains_all(); }
+  bool dropout() const { return shape.config.hidden_dropout > 0; }
+  // Adapters compute in 16 bits under autocast: what every Trainer run with bf16 or fp16 does.
+  bool casts_adapters() const {
+    return p.product < 4 && (p.autocast || request.framework == Framework::Transformers);
+  }
+};
+
+bool layer_norm(Architecture a) {
+  switch (a) {
+    case Architecture::Bert:
+    case Architecture::Roberta:
+    case Architecture::DistilBert:
+    case Architecture::Electra:
+    case Architecture::Gpt2:
+    case Architecture::GptBigCode:
+    case Architecture::GptNeoX:
+    case Architecture::Opt:
+    case Architecture::Bloom:
+    case Architecture::Mpt:
+    case Architecture::Falcon:
+    case Architecture::Phi:
+    case Architecture::StableLm:
+    case Architecture::Olmo:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// LayerNorm keeps its input. RMSNorm, written in Python, keeps an fp32 copy of it, and the normalised states
+// where its weight is trained; the fp32 stream itself serves as the copy.
+double norm_saved(const Block& b, double width) {
+  if (layer_norm(b.shape.config.architecture)) return b.p.residual * width + 8;
+  return 4 * width + (b.full() ? b.p.residual * width : 0);
+}
+
+// The input of a group of linear layers that read the same tensor.
+double input_saved(const Block& b, std::initializer_list<Role> readers, double width) {
+  double trained = 0, adapters = 0;
+  for (const LinearShape& linear : b.shape.block) {
+    if (std::find(readers.begin(), readers.end(), linear.role) == readers.end()) continue;
+    if (b.full()) trained += 1;
+    if (!linear.lora) continue;
+    const auto rank = static_cast<double>(b.request.lora_rank);
+    const double type = b.casts_adapters() ? b.p.product : b.p.adapter;
+    adapters += type * width + kMask * width + type * rank;
+  }
+  // Autocast makes a copy for every reader; otherwise all share one tensor.
+  if (trained > 0) return (b.p.autocast ? trained * b.p.product : b.p.residual) * width;
+  return adapters;
+}
+
+double attention_saved(const Block& b) {
+  const double type = b.p.product;  // the kernels take 16-bit inputs under autocast
+  const bool eager = b.request.attention == Attention::Eager;
+  const bool repeats =
+      b.request.attention == Attention::Sdpa && b.request.framework == Framework::Transformers;
+  const double keys = repeats || eager ? b.queries() : b.keys();
+  double saved = type * (b.queries() + 2 * keys);
+  if (!eager) return saved + type * b.queries() + 4 * b.heads();  // the output and the log of the sums
+  // Probabilities: per token, heads x sequence.
+  const double square = b.heads() * static_cast<double>(b.request.longest());
+  const bool drops = b.shape.config.attention_dropout > 0;
+  const bool softmax_fp32 = !layer_norm(b.shape.config.architecture) || b.p.autocast;
+  saved += square * (softmax_fp32 ? 4 : type);
+  if (drops) saved += square * kMask;
+  if (drops || (softmax_fp32 && type < 4)) saved += square * type;
+  return saved + (b.full() ? type * b.queries() : 0);  // the output projection's input
+}
+
+double qk_norm_saved(const Block& b) {
+  if (b.shape.config.architecture != Architecture::Qwen3) return 0;
+  const double width = b.queries() + b.keys();
+  return 4 * width + (b.full() ? b.p.activation * width : 0);
+}
+
+enum class MlpKind { Gated, PlainKernel, PlainPython, Relu };
+
+MlpKind mlp_kind(const ModelShape& shape) {
+  for (const LinearShape& linear : shape.block) {
+    if (linear.role == Role::Gate || linear.role == Role::FusedGateUp) return MlpKind::Gated;
+  }
+  const std::string& name = shape.config.activation;
+  if (name == "gelu_new" || name == "gelu_fast") return MlpKind::PlainPython;  // written in Python operators
+  if (name == "relu") return MlpKind::Relu;
+  return MlpKind::PlainKernel;
+}
+
+bool down_is_wrapped(const ModelShape& shape) {
+  return std::any_of(shape.block.begin(), shape.block.end(),
+                     [](const LinearShape& l) { return l.role == Role::Down && l.lora; });
+}
+
+// Tokens that pass each expert's MLP, in units of the micro-batch's tokens.
+double expert_share(const ModelShape& shape) {
+  return shape.config.experts > 0 ? static_cast<double>(shape.config.experts_per_token) : 1;
+}
+
+double mlp_saved(const Block& b) {
+  const double width = b.intermediate() * expert_share(b.shape), type = b.p.activation;
+  double saved = 0;
+  switch (mlp_kind(b.shape)) {
+    case MlpKind::Gated:  // the gate, its activation and the up projection
+      saved = 3 * type * width;
+      break;
+    case MlpKind::PlainKernel:  // the activation's input
+      saved = type * width;
+      break;
+    case MlpKind::PlainPython:  // x, 0.5 x, tanh and 1 + tanh
+      saved = 4 * type * width;
+      break;
+    case MlpKind::Relu:  // only the output, which is the down projection's input
+      saved = b.full() ? 0 : type * width;
+      break;
+  }
+  if (b.shape.config.experts > 0)
+    saved += 2 * type * b.hidden() * expert_share(b.shape);  // gathered, scattered
+  if (b.full()) return saved + b.p.product * width;
+  return saved + input_saved(b, {Role::Down}, width);
+}
+
+double block_saved(const Block& b) {
+  const double h = b.hidden();
+  const bool parallel = b.shape.config.parallel_residual;
+  const double norms = b.shape.config.architecture == Architecture::Gemma2 ? 4 : 2;
+  double saved = norms * norm_saved(b, h);
+  // A parallel block reads one normalised input for both branches.
+  const bool shared_input = parallel && b.shape.config.architecture != Architecture::GptNeoX;
+  if (shared_input) saved -= norm_saved(b, h);
+  saved += input_saved(b, {Role::Query, Role::Key, Role::Value, Role::FusedQkv}, h);
+  if (!(shared_input && b.full()))
+    saved += input_saved(b, {Role::Gate, Role::Up, Role::FusedGateUp, Role::Router}, h);
+  saved += attention_saved(b) + qk_norm_saved(b) + mlp_saved(b);
+  if (!b.full()) saved += input_saved(b, {Role::AttentionOutput}, b.queries());
+  if (b.dropout()) saved += 2 * kMask * h;
+  return saved;
+}
+
+// What selective checkpointing keeps: attention's output and every second matrix product, as TorchTitan's
+// per-operation policy does.
+double selective_saved(const Block& b) {
+  double outputs = 0;
+  for (const LinearShape& linear : b.shape.block) {
+    const double share = linear.count > 1 ? expert_share(b.shape) : 1;
+    outputs += static_cast<double>(linear.out) * share;
+  }
+  return b.p.residual * b.hidden() + b.p.product * b.queries() + 4 * b.heads() +
+         0.5 * b.p.activation * outputs;
+}
+
+// Experts run one after another: temporaries are those of one, for its share of the tokens.
+double temporary_width(const Block& b) {
+  const auto experts = static_cast<double>(std::max<std::int64_t>(1, b.shape.config.experts));
+  return b.intermediate() * expert_share(b.shape) / experts;
+}
+
+double forward_extra(const Block& b) {
+  const double width = temporary_width(b), h = b.hidden();
+  const double stream = 3 * b.p.activation * h;
+  if (!down_is_wrapped(b.shape) || b.full()) return b.p.activation * width + stream;
+  // PEFT casts the input to the adapter's type; under autocast the dropped copy is cast once more.
+  const double copies = b.casts_adapters() ? 2 : 1;
+  return (b.p.activation + copies * b.p.adapter) * width + stream;
+}
+
+double backward_extra(const Block& b) {
+  const double width = temporary_width(b), h = b.hidden();
+  const bool gated = mlp_kind(b.shape) == MlpKind::Gated;
+  double gradients = (gated ? (b.full() ? 2 : 3) : (mlp_kind(b.shape) == MlpKind::PlainPython ? 2 : 1));
+  if (!b.full() && down_is_wrapped(b.shape)) gradients -= 1;  // its own input is free by then
+  double extra = gradients * b.p.activation * width + (b.p.residual + b.p.activation) * h;
+  // Attention's backward runs when the MLP's tensors are free again.
+  const double square = b.heads() * static_cast<double>(b.request.longest());
+  const double attention = b.request.attention == Attention::Eager ? (b.p.product + 4) * square
+                                                                   : (2 * b.p.product + 4) * b.queries();
+  return std::max(extra, attention - mlp_saved(b) + (b.p.residual + b.p.activation) * h);
+}
+
+}  // namespace
+
+BlockMemory block_memory(const ModelShape& shape, const Request& request, const Precision& precision) {
+  const Block b{shape, request, precision};
+  BlockMemory memory;
+  memory.boundary = precision.residual * b.hidden();
+  memory.saved = block_saved(b);
+  memory.selective = std::min(memory.saved, selective_saved(b));
+  memory.forward_extra = forward_extra(b);
+  memory.backward_extra = backward_extra(b);
+  // FSDP with frozen weights keeps a second copy of every block's input in the backward pass. Fitted on
+  // fms-acceleration's LoRA and QLoRA runs on 2 and 4 devices against the same runs on one: the growth a
+  // token exceeds theirs by one boundary a block, for h from 4096 to 8192.
+  const bool frozen_fsdp =
+      request.sharding == Sharding::Fsdp && request.method != Method::Full && request.devices > 1;
+  if (frozen_fsdp && request.checkpointing == Checkpointing::Full) memory.backward_copy = memory.boundary;
+  return memory;
+}
+
+namespace {
+
+// Bytes a logit, forward and backward. Read in the frameworks' source and seen in measurements:
+// - Transformers upcasts to fp32 (2 + 4), keeps log-softmax (4) and makes two fp32 gradients of it: 10
+// and 12.
+//   fms-acceleration's PowerLM-3b rows give 12, its older Mistral rows 14.
+// - A plain loop holds the logits while it calls backward: 2 more.
+// - A fused kernel overwrites fp32 logits with their gradient: 8 (fms-acceleration's Llama-3-8B rows: 8.1).
+// - Chunked: a chunk's logits only; torchtune and litgpt keep 16-bit logits of all chunks.
+struct LogitBytes {
+  double forward, backward;
+};
+
+LogitBytes logit_bytes(const Request& request, double type) {
+  const bool plain_loop = request.framework == Framework::PyTorch;
+  switch (request.loss) {
+    case Loss::FullLogits:
+      if (request.framework == Framework::Native) return {type + 4, type + 4};
+      return {type + 8 - (type > 2 ? 4 : 0) + (plain_loop ? type : 0), 12 + (plain_loop ? type : 0)};
+    case Loss::Fused:
+      return {type + 4, 8};
+    case Loss::Chunked:
+      if (request.framework == Framework::TorchTune || request.framework == Framework::LitGpt)
+        return {type + 2, type + 2};
+      return {0, 0};
+  }
+  return {12, 12};
+}
+
+}  // namespace
+
+LossMemory loss_memory(const ModelShape& shape, const Request& request, const Precision& precision) {
+  const Block b{shape, request, precision};
+  const double h = b.hidden();
+  LossMemory loss;
+  loss.final_states = norm_saved(b, h) + precision.residual * h;
+  if (shape.head == model::Head::SequenceClassification) {
+    if (shape.encoder()) loss.final_states = precision.residual * h;
+    return loss;  // one row of labels an example is nothing beside the blocks
+  }
+  double width = static_cast<double>(shape.config.vocabulary);
+  if (shape.head == model::Head::TokenClassification)
+    width = static_cast<double>(shape.config.num_labels.value_or(2));
+  if (shape.head == model::Head::QuestionAnswering) width = 2;
+  const LogitBytes bytes = logit_bytes(request, precision.product);
+  loss.forward = bytes.forward * width;
+  loss.backward = bytes.backward * width;
+  loss.logits_block = bytes.backward > 0 ? 4 * width : 0;
+  // A chunk's logits are computed in fp32, and the head's weights with them. The seed experiment's three
+  // splits show it (5.45 to 5.81 GiB reserved on a T4, 1.9 GiB above weights and adapters); in larger models
+  // the backward pass hides it.
+  const bool keeps_chunks = request.framework == Framework::TorchTune ||
+                            request.framework == Framework::LitGpt || request.framework == Framework::Native;
+  if (request.loss == Loss::Chunked && !keeps_chunks) loss.head_copy = 4 * width * h;
+  if (request.loss == Loss::Chunked)
+    loss.forward += 6 * h, loss.backward += 6 * h;  // a chunk holds about h logits a token
+  return loss;
+}
+
+}  // namespace batchwright::plan

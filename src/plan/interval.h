@@ -1,0 +1,18 @@
+#pragma once
+
+#include "hardware/gpu.h"
+#include "plan/request.h"
+
+namespace batchwright::plan {
+
+// How far a prediction can be from the truth, as factors on it: the truth lies in [mid * low, mid * high] for
+// nine of ten runs. Widths were learnt by leaving whole sources out (scripts/bench plan prints the errors
+// they stand on); they name what makes a prediction harder.
+struct Factors {
+  double low = 1, high = 1;
+};
+
+Factors memory_factors(const Request& request, const hardware::Device& device, Counter counter);
+Factors time_factors(const Request& request, const hardware::Device& device);
+
+}  // namespace batchwright::plan
