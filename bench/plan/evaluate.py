@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Compare `batchwright plan --batch` with published measurements (rows.jsonl: request, peak, time, source).
+
+usage: evaluate.py BATCHWRIGHT [--rows FILE] [--worst N] [--only WORD]
+Prints errors by source and method: the median and the 90th percentile of |predicted / measured - 1|, how often
+the interval holds the truth, how wide it is, what became of the runs that ran out of memory, and whether the
+splits of one run are ordered as they were measured."""
+import argparse
+import collections
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+def quantile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+def predict(program, rows):
+    lines = "".join(json.dumps(row["request"]) + "\n" for row in rows)
+    done = subprocess.run([program, "plan", "--batch", "-"], input=lines, capture_output=True, text=True, cwd=ROOT)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    if len(answers) != len(rows):
+        sys.exit(f"{len(rows)} requests and {len(answers)} answers: {done.stderr}")
+    return answers
+
+
+def report(name, errors, inside, widths):
+    print(f"  {name:52} n={len(errors):4}  median {100 * statistics.median(errors):5.1f} %  p90 {100 * quantile(errors, .9):5.1f} %"
+          f"  inside {100 * statistics.mean(inside):5.1f} %  high/low {statistics.median(widths):.2f}")
+
+
+def compare(rows, field, measured_of, worst):
+    groups = collections.defaultdict(lambda: ([], [], []))
+    ranked = []
+    for row, split in rows:
+        truth = measured_of(row)
+        predicted = split[field]
+        error = predicted["mid"] / truth - 1
+        for key in ("all", row["source"], row["source"].split(":")[-1] + " " + row["request"]["method"]):
+            errors, inside, widths = groups[key]
+            errors.append(abs(error))
+            inside.append(predicted["low"] <= truth <= predicted["high"])
+            widths.append(predicted["high"] / predicted["low"])
+        ranked.append((abs(error), error, row, split))
+    for key in sorted(groups, key=lambda k: (k != "all", k)):
+        report(key, *groups[key])
+    for _, error, row, split in sorted(ranked, key=lambda r: -r[0])[:worst]:
+        request = row["request"]
+        print(f"    {100 * error:+6.1f} %  {row['id']} {row['variant']} {request['model']} {request['method']} {request['weights']} "
+              f"m{request['micro_batch']} w{request['devices']} s{request['seq_len']} measured {measured_of(row):.4g} "
+              f"mid {split[field]['mid']:.4g} {split['peak_moment']}")
+
+
+def order_of_splits(rows):
+    runs = collections.defaultdict(list)
+    for row, split in rows:
+        request = dict(row["request"])
+        micro = request.pop("micro_batch")
+        key = (row["source"], row["variant"], json.dumps(request, sort_keys=True))
+        runs[key].append((micro, row["step_seconds"], split["step_seconds"]["mid"]))
+    right = total = 0
+    for splits in runs.values():
+        for a, b in itertools.combinations(splits, 2):
+            if a[0] == b[0] or abs(a[1] / b[1] - 1) <= 0.03:
+                continue
+            total += 1
+            right += (a[1] < b[1]) == (a[2] < b[2])
+    return right, total
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--rows", default=os.path.join(HERE, "rows.jsonl"))
+    parser.add_argument("--worst", type=int, default=0)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    rows = [json.loads(line) for line in open(options.rows)]
+    rows = [row for row in rows if options.only in json.dumps(row)]
+    answers = predict(os.path.abspath(options.program), rows)
+    pairs = []
+    for row, answer in zip(rows, answers):
+        if "error" in answer:
+            sys.exit(f"{row['id']}: {answer['error']}")
+        pairs.append((row, answer["splits"][0]))
+    known = [(row, split) for row, split in pairs if row.get("counter") in ("allocated", "reserved", "process") and "peak_gib" in row]
+    print("memory, where the counter is known")
+    compare(known, "peak_bytes", lambda row: row["peak_gib"] * 2**30, options.worst)
+    unknown = [(row, split) for row, split in pairs if row.get("counter") == "unknown" and "peak_gib" in row]
+    if unknown:
+        print("memory, where the source does not say which counter (predicted: process)")
+        compare(unknown, "peak_bytes", lambda row: row["peak_gib"] * 2**30, options.worst)
+    verdicts = collections.Counter((row["fits"], split["fits"]) for row, split in pairs if "fits" in row)
+    count = sum(verdicts.values())
+    if count:
+        print("fits (measured, said):", {f"{a}/{b}": n for (a, b), n in sorted(verdicts.items())},
+              f"unsure {100 * sum(n for (_, said), n in verdicts.items() if said == 'unsure') / count:.1f} %")
+    timed = [(row, split) for row, split in pairs if "step_seconds" in row]
+    print("time a step")
+    compare(timed, "step_seconds", lambda row: row["step_seconds"], options.worst)
+    right, total = order_of_splits(timed)
+    print(f"order of splits of one run, differing by more than 3 %: {right} of {total}")
+
+
+if __name__ == "__main__":
+    main()
