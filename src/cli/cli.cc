@@ -15,6 +15,7 @@
 namespace batchwright::cli {
 
 // Each is defined in src/cli/verb_<name>.cc.
+void add_plan_verb(CLI::App& app, int& exit_code);
 void add_tune_verb(CLI::App& app, int& exit_code);
 void add_train_verb(CLI::App& app, int& exit_code);
 void add_explain_verb(CLI::App& app, int& exit_code);
@@ -22,6 +23,7 @@ void add_check_verb(CLI::App& app, int& exit_code);
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
+      {"plan", "predict every split's memory and time, before anything runs", add_plan_verb},
       {"tune", "measure which split is fastest on this device", add_tune_verb},
       {"train", "fine-tune with a split", add_train_verb},
       {"explain", "say where a run's step time goes", add_explain_verb},
