@@ -16,3 +16,7 @@ endforeach()
 add_library(headers_alone OBJECT ${alone_sources})
 target_link_libraries(headers_alone PRIVATE batchwright_flags batchwright_cli)
 target_compile_options(headers_alone PRIVATE -O0 -g0)
+
+add_test(NAME structure.readme
+  COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/structure/readme_test.py ${CMAKE_SOURCE_DIR})
+set_tests_properties(structure.readme PROPERTIES LABELS structure)
