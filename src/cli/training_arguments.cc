@@ -68,6 +68,7 @@ void add_training_options(CLI::App& app, TrainingArguments& a) {
   app.add_option("--clip", a.options.clip);
   app.add_option("--model-dropout", a.options.model_dropout);
   app.add_option("--seed", a.options.seed);
+  app.add_option("--device", a.options.device);
   app.add_option("--threads", a.options.threads);
   app.add_option("--memory-limit", a.memory_limit);
   app.add_option("--eval-fraction", a.options.eval_fraction);

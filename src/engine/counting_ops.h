@@ -10,6 +10,14 @@ class CountingOps final : public Ops {
  public:
   explicit CountingOps(Ops& device) : device_(device) {}
 
+  DeviceKind device() const override { return device_.device(); }
+  std::string name() const override { return device_.name(); }
+  int most_threads() const override { return device_.most_threads(); }
+  void zero(float*, std::int64_t) override {}
+  void upload(const float*, std::int64_t, float*) override {}
+  void download(const float*, std::int64_t, float*) override {}
+  double sum_of_squares(const float*, std::int64_t) override { return 0; }
+  void adamw(const AdamWUpdate&) override {}
   void gemm(const Gemm&) override {}
   void embed(const TokenBatch&, const float*, const float*, const float*, std::int64_t, float*) override {}
   void embed_backward(const TokenBatch&, const float*, std::int64_t, float*, float*, float*) override {}

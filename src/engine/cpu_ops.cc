@@ -19,6 +19,18 @@ void use_one_gemm_thread() {
   if (MKL_Set_Num_Threads_Local != nullptr) MKL_Set_Num_Threads_Local(1);
 }
 
+void CpuOps::zero(float* x, std::int64_t count) {
+  std::memset(x, 0, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+void CpuOps::upload(const float* host, std::int64_t count, float* device) {
+  std::memcpy(device, host, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+void CpuOps::download(const float* device, std::int64_t count, float* host) {
+  std::memcpy(host, device, static_cast<std::size_t>(count) * sizeof(float));
+}
+
 void CpuOps::gemm(const Gemm& g) {
   if (g.m == 0 || g.n == 0) return;
   // Column-major sees our row-major matrices transposed: C^T = B^T A^T.

@@ -10,6 +10,17 @@ class CpuOps final : public Ops {
  public:
   explicit CpuOps(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
+  DeviceKind device() const override { return DeviceKind::Cpu; }
+  std::string name() const override { return std::string("cpu, ") + kernels_.name; }
+  int most_threads() const override { return 0; }
+  void zero(float* x, std::int64_t count) override;
+  void upload(const float* host, std::int64_t count, float* device) override;
+  void download(const float* device, std::int64_t count, float* host) override;
+  double sum_of_squares(const float* x, std::int64_t count) override {
+    return kernels_.sum_of_squares(x, count);
+  }
+  void adamw(const AdamWUpdate& update) override { kernels_.adamw(update); }
+
   void gemm(const Gemm& g) override;
   void embed(const TokenBatch& batch, const float* word, const float* position, const float* type,
              std::int64_t cols, float* out) override;

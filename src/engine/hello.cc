@@ -6,10 +6,11 @@
 
 namespace batchwright::engine {
 
-run::Hello hello(bool can_resplit, int threads) {
+run::Hello hello(bool can_resplit, const Stepper& stepper) {
+  const int threads = stepper.threads();
   run::Hello message;
   message.framework = fmt::format("batchwright-engine {}, libtorch {}", BATCHWRIGHT_VERSION, TORCH_VERSION);
-  message.device = fmt::format("cpu, {} thread{}, {}", threads, threads == 1 ? "" : "s", best_kernels().name);
+  message.device = fmt::format("{}, {} thread{}", stepper.device_name(), threads, threads == 1 ? "" : "s");
   message.can_resplit = can_resplit;
   message.process_id = ::getpid();
   return message;

@@ -6,7 +6,7 @@
 namespace batchwright::engine {
 
 // What this program says of itself on the protocol.
-run::Hello hello(bool can_resplit, int threads);
+run::Hello hello(bool can_resplit, const Stepper& stepper);
 
 run::StepReport report_of(const StepOutcome& outcome, std::int64_t step, double learning_rate);
 

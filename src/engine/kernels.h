@@ -35,6 +35,19 @@ struct AttentionHead {
   float keep_scale;
 };
 
+// One AdamW pass (Loshchilov and Hutter 2019, as torch.optim.AdamW) over `count` adjacent weights; the
+// gradient is read scaled by gradient_scale, which is how clipping is applied. bias_correction = 1 -
+// beta^step.
+struct AdamWUpdate {
+  float* value = nullptr;
+  const float* gradient = nullptr;
+  float *moment1 = nullptr, *moment2 = nullptr;
+  std::int64_t count = 0;
+  float gradient_scale = 1, learning_rate = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f,
+        weight_decay = 0;
+  float bias_correction1 = 1, bias_correction2 = 1;
+};
+
 // The vector code for one instruction set: a table of plain functions, chosen once at start.
 // Row-major float32 everywhere; `stride` counts floats between rows; counts may be any positive number.
 struct Kernels {
@@ -88,11 +101,7 @@ struct Kernels {
                              std::int64_t context_stride, float* dq, float* dk, float* dv, float* scratch);
 
   double (*sum_of_squares)(const float* x, std::int64_t count);
-  // One AdamW pass (Loshchilov and Hutter 2019, as torch.optim.AdamW): the gradient is read scaled by
-  // gradient_scale.
-  void (*adamw)(float* value, const float* gradient, float* moment1, float* moment2, std::int64_t count,
-                float gradient_scale, float learning_rate, float beta1, float beta2, float epsilon,
-                float weight_decay, float bias_correction1, float bias_correction2);
+  void (*adamw)(const AdamWUpdate& update);
 };
 
 const Kernels& baseline_kernels();

@@ -72,6 +72,16 @@ bool may_be_missing(const std::string& name) {
 
 }  // namespace
 
+std::vector<float> LoadedModel::values(ParameterId id) const {
+  std::vector<float> host(static_cast<std::size_t>(parameters.at(id).count));
+  ops->download(parameters.value(id), parameters.at(id).count, host.data());
+  return host;
+}
+
+void LoadedModel::set_values(ParameterId id, std::span<const float> values) const {
+  ops->upload(values.data(), parameters.at(id).count, parameters.value(id));
+}
+
 std::unique_ptr<Classifier> make_classifier(const model::ModelConfig& config,
                                             const run::TrainingOptions& options, std::int64_t classes,
                                             Parameters& parameters) {
@@ -102,25 +112,29 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
   if (!adapter_folder.empty()) {
     adapter = model::Safetensors::open_file(adapter_folder / "adapter_model.safetensors");
   }
-  parameters.allocate();
+  result->ops = make_ops(options.device);
+  parameters.allocate(result->ops->device());
   std::uint64_t stream = 0;
   for (ParameterId id = 0; id < parameters.all().size(); ++id, ++stream) {
     const Parameter& p = parameters.at(id);
+    std::vector<float> host(static_cast<std::size_t>(p.count));
     if (adapter.has_value()) {
       if (const model::StoredTensor* stored = adapter->find("base_model.model." + p.name)) {
-        copy_checked(*stored, p, parameters.values(id), adapter->path());
+        copy_checked(*stored, p, host, adapter->path());
+        result->set_values(id, host);
         continue;
       }
     }
     if (const model::StoredTensor* stored = find_stored(weights, p.name)) {
-      copy_checked(*stored, p, parameters.values(id), weights.path());
+      copy_checked(*stored, p, host, weights.path());
     } else if (may_be_missing(p.name)) {
-      initialise(p, parameters.values(id), options, result->config.initializer_range, stream);
+      initialise(p, host, options, result->config.initializer_range, stream);
       result->initialised.push_back(p.name);
     } else {
       throw Error(ErrorKind::InvalidInput, weights.path().string(), fmt::format("lacks tensor {}", p.name),
                   "config.json and the weights belong to different models");
     }
+    result->set_values(id, host);
   }
   return result;
 }

@@ -14,12 +14,16 @@ namespace batchwright::engine {
 
 // A model in memory, ready to train: shape, weights, and the mathematics over them.
 struct LoadedModel {
+  std::unique_ptr<Ops> ops;  // the device that holds the weights; outlives them
   std::filesystem::path folder;
   model::ModelConfig config;
   std::vector<std::string> label_names;
   Parameters parameters;
   std::unique_ptr<Classifier> classifier;
   std::vector<std::string> initialised;  // parameters that the checkpoint did not hold
+
+  std::vector<float> values(ParameterId id) const;  // a parameter, copied to the host
+  void set_values(ParameterId id, std::span<const float> values) const;
 };
 
 // Reads config.json and the weights, adds a head and adapters. What the checkpoint lacks (a fresh head, LoRA)

@@ -1,5 +1,7 @@
 #include "engine/memory.h"
 
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zero.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -28,28 +30,37 @@ class CountingAllocator final : public c10::Allocator {
     std::memcpy(to, from, count);
   }
 
+  static void count(std::int64_t size);  // throws c10::OutOfMemoryError past the limit
   static void* take(std::size_t bytes);
   static void free_block(void* data);
 
   static inline std::atomic<std::int64_t> limit{0}, live{0}, peak{0}, calls{0};
 };
 
-void* CountingAllocator::take(std::size_t bytes) {
-  if (bytes == 0) return nullptr;
-  const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  const auto size = static_cast<std::int64_t>(padded);
+void CountingAllocator::count(std::int64_t size) {
   const std::int64_t now = live.fetch_add(size) + size;
   const std::int64_t allowed = limit.load();
-  void* block = nullptr;
-  if ((allowed > 0 && now > allowed) || ::posix_memalign(&block, kAlignment, padded + kAlignment) != 0) {
+  if (allowed > 0 && now > allowed) {
     live.fetch_sub(size);
-    TORCH_CHECK_WITH(
-        OutOfMemoryError, false,
-        fmt::format("{} more would make {}; the limit is {}", format_bytes(size), format_bytes(now),
-                    allowed > 0 ? format_bytes(allowed) : "the machine's memory"));
+    TORCH_CHECK_WITH(OutOfMemoryError, false,
+                     fmt::format("{} more would make {}; the limit is {}", format_bytes(size),
+                                 format_bytes(now), format_bytes(allowed)));
   }
   calls.fetch_add(1);
   for (std::int64_t seen = peak.load(); now > seen && !peak.compare_exchange_weak(seen, now);) {
+  }
+}
+
+void* CountingAllocator::take(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  count(static_cast<std::int64_t>(padded));
+  void* block = nullptr;
+  if (::posix_memalign(&block, kAlignment, padded + kAlignment) != 0) {
+    live.fetch_sub(static_cast<std::int64_t>(padded));
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, false,
+        fmt::format("the machine has no {} to give", format_bytes(static_cast<std::int64_t>(padded))));
   }
   *static_cast<std::size_t*>(block) = padded;
   return static_cast<std::byte*>(block) + kAlignment;
@@ -77,26 +88,55 @@ MemoryCounts memory_counts() {
 
 void reset_peak_bytes() { CountingAllocator::peak = CountingAllocator::live.load(); }
 
-Buffer::Buffer(std::int64_t bytes, bool zeroed) : bytes_(bytes) {
+namespace {
+
+c10::Allocator& cuda_allocator() { return *c10::GetAllocator(c10::DeviceType::CUDA); }
+
+}  // namespace
+
+Buffer::Buffer(std::int64_t bytes, bool zeroed, DeviceKind device) : bytes_(bytes), device_(device) {
+  if (bytes == 0) return;
   try {
-    data_ = static_cast<std::byte*>(CountingAllocator::take(static_cast<std::size_t>(bytes)));
+    if (device == DeviceKind::Cpu) {
+      data_ = static_cast<std::byte*>(CountingAllocator::take(static_cast<std::size_t>(bytes)));
+    } else {
+      CountingAllocator::count(bytes);
+      try {
+        data_ = static_cast<std::byte*>(cuda_allocator().raw_allocate(static_cast<std::size_t>(bytes)));
+      } catch (...) {
+        CountingAllocator::live.fetch_sub(bytes);
+        throw;
+      }
+    }
   } catch (const c10::OutOfMemoryError& e) {
     throw Error(ErrorKind::OutOfMemory, "memory limit", e.what_without_backtrace());
   }
-  if (zeroed && data_ != nullptr) std::memset(data_, 0, static_cast<std::size_t>(bytes));
+  if (!zeroed) return;
+  if (device == DeviceKind::Cpu)
+    std::memset(data_, 0, static_cast<std::size_t>(bytes));
+  else
+    at::from_blob(data_, {bytes}, at::TensorOptions(at::kByte).device(at::kCUDA)).zero_();
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      device_(other.device_) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(device_, other.device_);
   return *this;
 }
 
 void Buffer::release() {
-  CountingAllocator::free_block(data_);
+  if (device_ == DeviceKind::Cpu) {
+    CountingAllocator::free_block(data_);
+  } else if (data_ != nullptr) {
+    cuda_allocator().raw_deallocate(data_);
+    CountingAllocator::live.fetch_sub(bytes_);
+  }
   data_ = nullptr;
   bytes_ = 0;
 }
@@ -125,7 +165,7 @@ void Arena::reserve(std::int64_t bytes) {
   used_ = 0;
   if (bytes <= buffer_.bytes()) return;
   buffer_.release();  // first, so that growing never needs the old and the new block at once
-  buffer_ = Buffer(bytes);
+  buffer_ = Buffer(bytes, false, device_);
 }
 
 }  // namespace batchwright::engine

@@ -19,11 +19,15 @@ void install_memory_counter(std::int64_t limit_bytes);
 MemoryCounts memory_counts();
 void reset_peak_bytes();  // the peak becomes what is live now
 
-// A block of 64-byte aligned memory from the counting allocator, zeroed on request, freed on destruction.
+enum class DeviceKind { Cpu, Cuda };
+
+// A block of device memory, zeroed on request, freed on destruction. CPU: 64-byte aligned, from the counting
+// allocator. CUDA: from torch's own allocator, counted here as well.
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::int64_t bytes, bool zeroed = false);  // throws Error(OutOfMemory)
+  explicit Buffer(std::int64_t bytes, bool zeroed = false,
+                  DeviceKind device = DeviceKind::Cpu);  // throws Error(OutOfMemory)
   ~Buffer() { release(); }
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -37,6 +41,7 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   std::int64_t bytes_ = 0;
+  DeviceKind device_ = DeviceKind::Cpu;
 };
 
 // A bump allocator over one Buffer: the activations of one micro-batch. Between steps nothing is freed or
@@ -44,6 +49,7 @@ class Buffer {
 // how much is needed.
 class Arena {
  public:
+  explicit Arena(DeviceKind device = DeviceKind::Cpu) : device_(device) {}
   float* floats(std::int64_t count) { return reinterpret_cast<float*>(take(count * 4)); }
   std::uint32_t* words(std::int64_t count) { return reinterpret_cast<std::uint32_t*>(take(count * 4)); }
 
@@ -60,6 +66,7 @@ class Arena {
  private:
   std::byte* take(std::int64_t bytes);
 
+  DeviceKind device_;
   Buffer buffer_;
   std::int64_t used_ = 0, peak_used_ = 0;
   bool counting_ = false;

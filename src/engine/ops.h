@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "engine/kernels.h"
+#include "engine/memory.h"
 #include "engine/token_batch.h"
 
 namespace batchwright::engine {
@@ -55,6 +58,13 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
+  virtual DeviceKind device() const = 0;
+  virtual std::string name() const = 0;  // for people: "cpu, avx512"
+  virtual int most_threads() const = 0;  // how many threads may use it at once; 0: any number
+  virtual void zero(float* x, std::int64_t count) = 0;
+  virtual void upload(const float* host, std::int64_t count, float* device) = 0;
+  virtual void download(const float* device, std::int64_t count, float* host) = 0;
+
   virtual void gemm(const Gemm& g) = 0;
 
   // out[rows, cols] = word[id] + position[position] + type[type_id]; type may be nullptr.
@@ -103,6 +113,13 @@ class Ops {
   // loss_scale * that sum.
   virtual double cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
                                double loss_scale) = 0;
+
+  virtual double sum_of_squares(const float* x, std::int64_t count) = 0;
+  virtual void adamw(const AdamWUpdate& update) = 0;
 };
+
+// The device that TrainingOptions::device names: "cpu" (own kernels), "cuda", or "torch-cpu" (the ATen
+// reference). Throws Error(Unsupported) when this build or machine has no such device.
+std::unique_ptr<Ops> make_ops(const std::string& device);
 
 }  // namespace batchwright::engine

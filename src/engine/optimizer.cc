@@ -21,12 +21,12 @@ double learning_rate_at(const run::TrainingOptions& options, std::int64_t step, 
   return options.learning_rate;
 }
 
-AdamW::AdamW(const Parameters& parameters, const run::TrainingOptions& options, const Kernels& kernels)
+AdamW::AdamW(const Parameters& parameters, const run::TrainingOptions& options, Ops& ops)
     : parameters_(parameters),
       options_(options),
-      kernels_(kernels),
-      moment1_(parameters.trainable_count() * 4, true),
-      moment2_(parameters.trainable_count() * 4, true) {
+      ops_(ops),
+      moment1_(parameters.trainable_count() * 4, true, ops.device()),
+      moment2_(parameters.trainable_count() * 4, true, ops.device()) {
   for (const Parameter& p : parameters.all()) {
     if (!p.trainable) continue;
     if (!segments_.empty() && segments_.back().decays == p.decays && segments_.back().end == p.offset) {
@@ -45,12 +45,19 @@ void AdamW::update(std::int64_t begin, std::int64_t end, const float* gradient, 
   for (const Segment& segment : segments_) {
     const std::int64_t from = std::max(begin, segment.begin), to = std::min(end, segment.end);
     if (from >= to) continue;
-    kernels_.adamw(parameters_.trainable_values() + from, gradient + from, moment1_.floats() + from,
-                   moment2_.floats() + from, to - from, scale, static_cast<float>(learning_rate),
-                   static_cast<float>(options_.adam_beta1), static_cast<float>(options_.adam_beta2),
-                   static_cast<float>(options_.adam_epsilon),
-                   segment.decays ? static_cast<float>(options_.weight_decay) : 0.0f,
-                   static_cast<float>(correction1), static_cast<float>(correction2));
+    ops_.adamw({.value = parameters_.trainable_values() + from,
+                .gradient = gradient + from,
+                .moment1 = moment1_.floats() + from,
+                .moment2 = moment2_.floats() + from,
+                .count = to - from,
+                .gradient_scale = scale,
+                .learning_rate = static_cast<float>(learning_rate),
+                .beta1 = static_cast<float>(options_.adam_beta1),
+                .beta2 = static_cast<float>(options_.adam_beta2),
+                .epsilon = static_cast<float>(options_.adam_epsilon),
+                .weight_decay = segment.decays ? static_cast<float>(options_.weight_decay) : 0.0f,
+                .bias_correction1 = static_cast<float>(correction1),
+                .bias_correction2 = static_cast<float>(correction2)});
   }
 }
 
@@ -63,9 +70,9 @@ double AdamW::step(Workers& workers, const std::vector<float*>& gradients, doubl
   workers.run([&](int thread) {
     const std::int64_t begin = slice(thread), length = slice(thread + 1) - begin;
     for (std::size_t other = 1; other < gradients.size(); ++other) {
-      kernels_.add(gradients[other] + begin, length, gradients[0] + begin);
+      ops_.add(gradients[other] + begin, length, gradients[0] + begin);
     }
-    squares[static_cast<std::size_t>(thread)] = kernels_.sum_of_squares(gradients[0] + begin, length);
+    squares[static_cast<std::size_t>(thread)] = ops_.sum_of_squares(gradients[0] + begin, length);
   });
   double total = 0;
   for (const double s : squares) total += s;

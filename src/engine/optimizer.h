@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/kernels.h"
 #include "engine/memory.h"
+#include "engine/ops.h"
 #include "engine/parameters.h"
 #include "engine/workers.h"
 #include "run/options.h"
@@ -20,7 +20,7 @@ double learning_rate_at(const run::TrainingOptions& options, std::int64_t step, 
 // to sum the threads' gradients and their squares, one to update.
 class AdamW {
  public:
-  AdamW(const Parameters& parameters, const run::TrainingOptions& options, const Kernels& kernels);
+  AdamW(const Parameters& parameters, const run::TrainingOptions& options, Ops& ops);
 
   // Sums gradients[1..] into gradients[0], clips, updates the weights. Returns the norm before clipping.
   // The result depends on the number of threads, not on their timing.
@@ -41,7 +41,7 @@ class AdamW {
 
   const Parameters& parameters_;
   run::TrainingOptions options_;
-  const Kernels& kernels_;
+  Ops& ops_;
   Buffer moment1_, moment2_;
   std::vector<Segment> segments_;
   std::int64_t steps_done_ = 0;

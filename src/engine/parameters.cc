@@ -21,9 +21,9 @@ ParameterId Parameters::declare(std::string name, std::vector<std::int64_t> shap
   return all_.size() - 1;
 }
 
-void Parameters::allocate() {
-  trainable_ = Buffer(trainable_count_ * 4, true);
-  frozen_ = Buffer(frozen_count_ * 4, true);
+void Parameters::allocate(DeviceKind device) {
+  trainable_ = Buffer(trainable_count_ * 4, true, device);
+  frozen_ = Buffer(frozen_count_ * 4, true, device);
 }
 
 float* Parameters::value(ParameterId id) const {

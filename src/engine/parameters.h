@@ -28,14 +28,11 @@ class Parameters {
  public:
   // Tensors declared one after the other are adjacent in memory: fused projections rely on it.
   ParameterId declare(std::string name, std::vector<std::int64_t> shape, bool trainable, bool decays);
-  void allocate();  // after the last declare; throws Error(OutOfMemory)
+  void allocate(DeviceKind device);  // after the last declare; throws Error(OutOfMemory)
 
   const std::vector<Parameter>& all() const { return all_; }
   const Parameter& at(ParameterId id) const { return all_[id]; }
   float* value(ParameterId id) const;
-  std::span<float> values(ParameterId id) const {
-    return {value(id), static_cast<std::size_t>(all_[id].count)};
-  }
   // The parameter's place in a gradient block of trainable_count() floats; nullptr when it is frozen.
   float* gradient(ParameterId id, float* block) const;
 

@@ -65,11 +65,14 @@ void save_model(const LoadedModel& model, const run::TrainingOptions& options,
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   const bool lora = options.method == run::Method::Lora;
+  std::vector<std::vector<float>> values;
+  values.reserve(model.parameters.all().size());  // tensors keep spans into it
   std::vector<model::TensorToWrite> tensors;
   for (ParameterId id = 0; id < model.parameters.all().size(); ++id) {
     const Parameter& p = model.parameters.at(id);
     if (lora && !p.trainable) continue;
-    tensors.push_back({saved_name(p, options), p.shape, model.parameters.values(id)});
+    values.push_back(model.values(id));
+    tensors.push_back({saved_name(p, options), p.shape, values.back()});
   }
   model::write_safetensors(folder / (lora ? "adapter_model.safetensors" : "model.safetensors"), tensors);
   if (lora) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace batchwright::engine {
 namespace {
@@ -20,11 +19,12 @@ Stepper::Stepper(LoadedModel& model, const data::TokenFile& tokens, const run::T
     : model_(model),
       tokens_(tokens),
       options_(options),
-      workers_(options.threads),
-      optimizer_(model.parameters, options, best_kernels()) {
+      ops_(*model.ops),
+      workers_(ops_.most_threads() > 0 ? ops_.most_threads() : options.threads),
+      optimizer_(model.parameters, options, ops_) {
   for (int i = 0; i < workers_.size(); ++i) {
-    lanes_.push_back(std::make_unique<Lane>());
-    lanes_.back()->gradients = Buffer(model.parameters.trainable_count() * 4);
+    lanes_.push_back(std::make_unique<Lane>(ops_.device()));
+    lanes_.back()->gradients = Buffer(model.parameters.trainable_count() * 4, false, ops_.device());
   }
 }
 
@@ -72,7 +72,7 @@ StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& 
     Lane& lane = *lanes_[static_cast<std::size_t>(thread)];
     lane.clock.start();
     lane.loss = 0;
-    std::memset(lane.gradients.data(), 0, static_cast<std::size_t>(lane.gradients.bytes()));
+    ops_.zero(lane.gradients.floats(), model_.parameters.trainable_count());
     const Pass pass = pass_of(lane, true, step);
     for (const Shard& shard : plan.shards[static_cast<std::size_t>(thread)]) {
       lane.loss += model_.classifier->forward_backward(pass, shard, loss_scale, &lane.clock);
@@ -111,12 +111,13 @@ StepOutcome Stepper::step(std::span<const std::uint32_t> rows, const Cut& cut, s
   return outcome;
 }
 
-std::span<const float> Stepper::sum_gradients() {
+std::vector<float> Stepper::sum_gradients() {
   const std::int64_t count = model_.parameters.trainable_count();
   float* total = lanes_[0]->gradients.floats();
-  for (std::size_t i = 1; i < lanes_.size(); ++i)
-    best_kernels().add(lanes_[i]->gradients.floats(), count, total);
-  return {total, static_cast<std::size_t>(count)};
+  for (std::size_t i = 1; i < lanes_.size(); ++i) ops_.add(lanes_[i]->gradients.floats(), count, total);
+  std::vector<float> host(static_cast<std::size_t>(count));
+  ops_.download(total, count, host.data());
+  return host;
 }
 
 Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
@@ -136,9 +137,11 @@ Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut
     for (const Shard& shard : plan.shards[t]) {
       const ArenaScope scope(lane.arena);
       auto* scores = const_cast<float*>(model_.classifier->logits(pass, shard));
+      std::vector<float> host(static_cast<std::size_t>(shard.tokens.size() * classes));
+      ops_.download(scores, static_cast<std::int64_t>(host.size()), host.data());
       for (std::int64_t i = 0; i < shard.tokens.size(); ++i) {
         const Sequence& sequence = shard.tokens.sequences[static_cast<std::size_t>(i)];
-        const float* row = scores + i * classes;
+        const float* row = host.data() + i * classes;
         parts[t].correct += std::max_element(row, row + classes) - row == sequence.label ? 1 : 0;
         if (logits != nullptr)
           std::copy(row, row + classes, logits->begin() + place[sequence.example] * classes);

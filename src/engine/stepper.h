@@ -6,7 +6,6 @@
 
 #include "data/token_file.h"
 #include "engine/counting_ops.h"
-#include "engine/cpu_ops.h"
 #include "engine/loaded_model.h"
 #include "engine/memory.h"
 #include "engine/optimizer.h"
@@ -43,19 +42,21 @@ class Stepper {
   // accumulate, then clip and AdamW with this learning rate.
   StepOutcome step(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step,
                    double learning_rate);
-  // The window's gradient, summed over threads: trainable_count() floats.
-  std::span<const float> sum_gradients();
+  // The window's gradient, summed over threads and copied to the host: trainable_count() floats.
+  std::vector<float> sum_gradients();
 
   // Without dropout, `cut.micro_batch` examples a forward. logits, if given, receives [rows, classes].
   Evaluation evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
                       std::vector<float>* logits = nullptr);
 
   AdamW& optimizer() { return optimizer_; }
-  Workers& workers() { return workers_; }
+  int threads() const { return workers_.size(); }
+  std::string device_name() const { return ops_.name(); }
   void release_activations();  // so that the next cut's peak is its own
 
  private:
   struct Lane {  // what one thread owns
+    explicit Lane(DeviceKind device) : arena(device) {}
     Arena arena;
     Buffer gradients;
     profile::PhaseClock clock;
@@ -69,7 +70,7 @@ class Stepper {
   LoadedModel& model_;
   const data::TokenFile& tokens_;
   run::TrainingOptions options_;
-  CpuOps ops_;
+  Ops& ops_;
   CountingOps counting_{ops_};
   Workers workers_;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -73,7 +73,7 @@ Json evaluation_json(const Evaluation& evaluation) {
 void train(const run::EngineJob& job, run::WorkerChannel& channel) {
   TrainingJob training(job);
   Stepper stepper(*training.model, training.tokens, job.options);
-  channel.send(hello(false, stepper.workers().size()));
+  channel.send(hello(false, stepper));
   const std::filesystem::path folder = job.run_folder;
   std::filesystem::create_directories(folder);
   StepLog log(folder / "steps.jsonl");
@@ -124,7 +124,7 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
 void dump(const run::EngineJob& job, run::WorkerChannel& channel) {
   TrainingJob training(job);
   Stepper stepper(*training.model, training.tokens, job.options);
-  channel.send(hello(false, stepper.workers().size()));
+  channel.send(hello(false, stepper));
   const std::filesystem::path folder = job.run_folder;
   std::filesystem::create_directories(folder);
   const std::int64_t total = training.total_steps();
@@ -144,7 +144,7 @@ void dump(const run::EngineJob& job, run::WorkerChannel& channel) {
     if (!p.trainable) continue;
     tensors.push_back(
         {saved_name(p, job.options), p.shape,
-         gradient.subspan(static_cast<std::size_t>(p.offset), static_cast<std::size_t>(p.count))});
+         std::span(gradient).subspan(static_cast<std::size_t>(p.offset), static_cast<std::size_t>(p.count))});
   }
   model::write_safetensors(folder / "gradients.safetensors", tensors);
 

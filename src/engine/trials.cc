@@ -44,7 +44,7 @@ bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& req
 void serve_trials(const run::EngineJob& job, run::WorkerChannel& channel) {
   TrainingJob training(job);
   Stepper stepper(*training.model, training.tokens, job.options);
-  channel.send(hello(true, stepper.workers().size()));
+  channel.send(hello(true, stepper));
   while (true) {
     const run::Message message = channel.receive();
     const auto* request = std::get_if<run::RunSplit>(&message);

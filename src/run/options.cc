@@ -102,6 +102,8 @@ void TrainingOptions::check() const {
           fmt::format("must be at most {}, and is {}", kMostInteger, seed));
   require(eval_fraction >= 0 && eval_fraction < 1, "--eval-fraction",
           fmt::format("must be at least 0 and below 1, and is {}", eval_fraction));
+  require(device == "cpu" || device == "cuda" || device == "torch-cpu", "--device",
+          fmt::format("must be cpu or cuda, and is '{}'", device));
   require(threads >= 0 && threads <= 4096, "--threads",
           fmt::format("must be between 0 (every core) and 4096, and is {}", threads));
   require(memory_limit_bytes >= 0, "--memory-limit", "must not be negative");
@@ -130,6 +132,7 @@ Json to_json(const TrainingOptions& options) {
           {"model_dropout", options.model_dropout ? Json(*options.model_dropout) : Json()},
           {"seed", options.seed},
           {"eval_fraction", options.eval_fraction},
+          {"device", options.device},
           {"threads", options.threads},
           {"memory_limit", options.memory_limit_bytes},
           {"layout", options.layout},
@@ -138,11 +141,11 @@ Json to_json(const TrainingOptions& options) {
 
 TrainingOptions training_options_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
-  fields.reject_unknown({"effective_batch", "method",       "lora_rank",     "lora_alpha",   "lora_dropout",
-                         "lora_targets",    "max_length",   "steps",         "epochs",       "learning_rate",
-                         "warmup_steps",    "schedule",     "weight_decay",  "adam_beta1",   "adam_beta2",
-                         "adam_epsilon",    "clip",         "model_dropout", "seed",         "eval_fraction",
-                         "threads",         "memory_limit", "layout",        "checkpointing"});
+  fields.reject_unknown({"effective_batch", "method",     "lora_rank",     "lora_alpha", "lora_dropout",
+                         "lora_targets",    "max_length", "steps",         "epochs",     "learning_rate",
+                         "warmup_steps",    "schedule",   "weight_decay",  "adam_beta1", "adam_beta2",
+                         "adam_epsilon",    "clip",       "model_dropout", "seed",       "eval_fraction",
+                         "device",          "threads",    "memory_limit",  "layout",     "checkpointing"});
   constexpr double kAny = std::numeric_limits<double>::max();
   TrainingOptions options;
   options.effective_batch = fields.integer("effective_batch", 0, kMostInteger);
@@ -165,6 +168,7 @@ TrainingOptions training_options_from_json(const Json& object, const std::string
   options.model_dropout = fields.maybe_number("model_dropout", -kAny, kAny);
   options.seed = static_cast<std::uint64_t>(fields.integer("seed", 0, kMostInteger, 0));
   options.eval_fraction = fields.number("eval_fraction", -kAny, kAny, options.eval_fraction);
+  options.device = fields.text("device", options.device);
   options.threads = static_cast<int>(fields.integer("threads", 0, 4096, options.threads));
   options.memory_limit_bytes = fields.integer("memory_limit", 0, kMostInteger, 0);
   options.layout = fields.text("layout", options.layout);

@@ -45,7 +45,8 @@ struct TrainingOptions {
   std::optional<double> model_dropout;  // overrides every dropout rate of config.json
   std::uint64_t seed = 0;
   double eval_fraction = 0.1;
-  int threads = 0;                      // 0: every core this process may use
+  std::string device = "cpu";  // cpu, cuda, or torch-cpu: the engine's reference in ATen calls, for tests
+  int threads = 0;             // 0: every core this process may use
   std::int64_t memory_limit_bytes = 0;  // 0: none
   std::string layout = "auto";          // auto, packed, sorted, arrival
   std::string checkpointing = "none";   // none, selective, full

@@ -50,8 +50,7 @@ TEST_P(Invariance, DropoutDependsOnTheStep) {
   Stepper stepper(*model, tokens, options);
   const auto first = gradient_of(stepper, small.rows(), {.micro_batch = 8});
   stepper.accumulate(small.rows(), {.micro_batch = 8}, 8);
-  const auto span = stepper.sum_gradients();
-  EXPECT_GT(worst_difference(model->parameters, {span.begin(), span.end()}, first), 0.1);
+  EXPECT_GT(worst_difference(model->parameters, stepper.sum_gradients(), first), 0.1);
 }
 
 // Finite differences of the loss along random directions agree with the gradient, dropout on.
@@ -85,6 +84,32 @@ TEST_P(Invariance, GradientIsTheSlopeOfTheLoss) {
     const double slope = (loss_at(step / norm) - loss_at(-step / norm)) / (2 * step / norm);
     std::copy(saved.begin(), saved.end(), values + p.offset);
     EXPECT_NEAR(slope / squares, 1.0, 0.05) << p.name;
+  }
+}
+
+// The kernels against the same mathematics in ATen calls, dropout on: gradients, then weights after a few
+// steps.
+TEST_P(Invariance, TorchOpsAgreeWithTheKernels) {
+  const SmallModel small;
+  run::TrainingOptions options = small.options(GetParam());
+  options.weight_decay = 0.1;
+  const auto tokens = small.tokens();
+  const auto model = small.load(options);
+  options.device = "torch-cpu";
+  const auto reference = small.load(options);
+  Stepper stepper(*model, tokens, options), reference_stepper(*reference, tokens, options);
+  const Cut cut{.micro_batch = 8}, padded{.micro_batch = 12, .layout = data::Layout::Arrival};
+  const auto gradient = gradient_of(stepper, small.rows(), cut);
+  std::string worst;
+  EXPECT_LT(worst_difference(model->parameters, gradient,
+                             gradient_of(reference_stepper, small.rows(), padded), &worst),
+            1e-5)
+      << worst;
+  for (int step = 0; step < 3; ++step) {
+    const auto a = stepper.step(small.rows(), cut, step, 1e-3);
+    const auto b = reference_stepper.step(small.rows(), padded, step, 1e-3);
+    EXPECT_NEAR(a.loss, b.loss, 1e-5);
+    EXPECT_NEAR(a.grad_norm / b.grad_norm, 1, 1e-4);
   }
 }
 

@@ -246,8 +246,16 @@ TEST_P(KernelsTest, AdamWFollowsItsDefinition) {
   for (int t = 1; t <= 5; ++t) {
     const auto g = random_values(kCount, static_cast<std::uint64_t>(t) + 1);
     const double b1 = 1 - std::pow(0.9, t), b2 = 1 - std::pow(0.999, t);
-    kernels.adamw(value.data(), g.data(), m.data(), v.data(), kCount, 0.5f, 1e-2f, 0.9f, 0.999f, 1e-8f, 0.1f,
-                  static_cast<float>(b1), static_cast<float>(b2));
+    kernels.adamw({.value = value.data(),
+                   .gradient = g.data(),
+                   .moment1 = m.data(),
+                   .moment2 = v.data(),
+                   .count = kCount,
+                   .gradient_scale = 0.5f,
+                   .learning_rate = 1e-2f,
+                   .weight_decay = 0.1f,
+                   .bias_correction1 = static_cast<float>(b1),
+                   .bias_correction2 = static_cast<float>(b2)});
     for (std::size_t i = 0; i < kCount; ++i) {
       const double gradient = 0.5 * g[i];
       wm[i] = 0.9 * wm[i] + 0.1 * gradient;

@@ -54,7 +54,9 @@ class SmallModel {
     for (ParameterId id = 0; id < model->parameters.all().size(); ++id) {
       if (!model->parameters.at(id).name.ends_with("lora_B.weight")) continue;
       RandomStream random(5, RandomUse::Test, id);
-      for (float& x : model->parameters.values(id)) x = static_cast<float>(0.1 * random.normal());
+      std::vector<float> values(static_cast<std::size_t>(model->parameters.at(id).count));
+      for (float& x : values) x = static_cast<float>(0.1 * random.normal());
+      model->set_values(id, values);
     }
     return model;
   }
@@ -103,8 +105,7 @@ inline std::vector<float> gradient_of(Stepper& stepper, const std::vector<std::u
                                       const Cut& cut, double* loss = nullptr) {
   const StepOutcome outcome = stepper.accumulate(rows, cut, 7);
   if (loss != nullptr) *loss = outcome.loss;
-  const auto gradient = stepper.sum_gradients();
-  return {gradient.begin(), gradient.end()};
+  return stepper.sum_gradients();
 }
 
 // The project's measure (ARCHITECTURE.md): the worst tensor's |difference| / max(|its gradient|, 1e-3 |whole
