@@ -174,9 +174,11 @@ void Bert::layer_forward(const Pass& pass, const Shard& shard, const Layer& laye
   add_and_norm(layer.attention_output, saved.attention_output_saved, saved.context, layer.attention_norm,
                Site::AttentionOutput, residual, saved.attention_norm);
   // y now holds the attention block's output, which is the MLP's input and residual.
-  saved.intermediate = arena.floats(out_rows * wide);
-  saved.intermediate_saved = layer.intermediate.forward(pass, out_batch, y, saved.intermediate);
-  pass.ops.bias_gelu_forward(saved.intermediate, layer.intermediate.bias(p), out_rows, wide, scratch.wide);
+  const bool keep_wide = pass.checkpointing != Checkpointing::Selective;
+  float* intermediate = keep_wide ? arena.floats(out_rows * wide) : scratch.intermediate;
+  saved.intermediate = keep_wide ? intermediate : nullptr;
+  saved.intermediate_saved = layer.intermediate.forward(pass, out_batch, y, intermediate);
+  pass.ops.bias_gelu_forward(intermediate, layer.intermediate.bias(p), out_rows, wide, scratch.wide);
   add_and_norm(layer.mlp_output, saved.mlp_output_saved, scratch.wide, layer.mlp_norm, Site::MlpOutput, y,
                saved.mlp_norm);
 }
@@ -204,24 +206,30 @@ void Bert::head_forward(const Pass& pass, const TokenBatch& firsts, const float*
 }
 
 void Bert::forward(const Pass& pass, const Shard& shard, bool keep, Saved& saved) const {
-  const std::int64_t rows = shard.tokens.rows(), h = config_.hidden;
+  const std::int64_t rows = shard.tokens.rows(), h = config_.hidden, wide = config_.intermediate;
   Arena& arena = pass.arena;
+  const bool keep_layers = keep && pass.checkpointing != Checkpointing::Full;
+  const bool keep_inputs = keep && pass.checkpointing == Checkpointing::Full;
   embed(pass, shard.tokens, saved);
   // Taken before the layers: what a layer keeps for backward must not lie above memory that only its forward
   // needs.
-  float* outputs[2] = {arena.floats(rows * h), arena.floats(rows * h)};
+  Scratch& scratch = saved.scratch;
+  for (float*& output : scratch.outputs) output = arena.floats(rows * h);
+  scratch.wide = arena.floats(rows * wide);
+  if (pass.checkpointing == Checkpointing::Selective) scratch.intermediate = arena.floats(rows * wide);
   Attention any = attention(pass, layers_.front(), nullptr);
   any.first_query_only = false;
-  const Scratch scratch{.wide = arena.floats(rows * config_.intermediate),
-                        .attention = arena.floats(pass.ops.attention_scratch(shard.tokens, any)),
-                        .firsts = arena.floats(shard.firsts.rows() * h)};
+  scratch.attention = arena.floats(pass.ops.attention_scratch(shard.tokens, any));
+  scratch.firsts = arena.floats(shard.firsts.rows() * h);
+
   const float* x = saved.embedded;
   saved.layers.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
+    saved.inputs.push_back(x);
+    float* y = keep_inputs ? arena.floats(output_rows(shard, layers_[i]).rows() * h) : scratch.outputs[i % 2];
     const std::int64_t mark = arena.mark();
-    float* y = outputs[i % 2];
     layer_forward(pass, shard, layers_[i], x, scratch, y, saved.layers[i]);
-    if (!keep) arena.release_to(mark);
+    if (!keep_layers) arena.release_to(mark);
     x = y;
   }
   head_forward(pass, shard.firsts, x, saved);
@@ -262,30 +270,35 @@ void Bert::head_backward(const Pass& pass, const TokenBatch& firsts, const Saved
   pooler_.backward(pass, firsts, saved.first_rows, d, saved.pooler_saved, dx);
 }
 
-void Bert::mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer,
+void Bert::mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer, const Scratch& scratch,
                         const LayerSaved& saved, const float* d_dense, float* dx) const {
   const std::int64_t rows = batch.rows(), wide = config_.intermediate;
   const Parameters& p = pass.parameters;
-  Arena& arena = pass.arena;
-  float* d_wide = arena.floats(rows * wide);
-  {
-    const ArenaScope inner(arena);
-    float* activated = nullptr;
-    if (layer.mlp_output.needs_input(p)) {
-      activated = arena.floats(rows * wide);
-      pass.ops.gelu_forward(saved.intermediate, rows * wide, activated);
-    }
-    layer.mlp_output.backward(pass, batch, activated, d_dense, saved.mlp_output_saved, d_wide);
-  }
-  pass.ops.gelu_backward(d_wide, saved.intermediate, rows * wide, d_wide);
-  const float* input = layer.intermediate.needs_input(p)
+  float* d_wide = pass.arena.floats(rows * wide);
+  const bool again = saved.intermediate == nullptr;  // selective checkpointing
+  const float* input = again || layer.intermediate.needs_input(p)
                            ? norm_output(pass, layer.attention_norm, saved.attention_norm, rows)
                            : nullptr;
+  float* intermediate = saved.intermediate;
+  if (again) {
+    intermediate = scratch.intermediate;
+    const ArenaScope inner(pass.arena);
+    layer.intermediate.forward(pass, batch, input, intermediate);
+    pass.ops.add_bias(intermediate, layer.intermediate.bias(p), rows, wide);
+  }
+  float* activated = nullptr;
+  if (layer.mlp_output.needs_input(p)) {
+    activated = scratch.wide;
+    pass.ops.gelu_forward(intermediate, rows * wide, activated);
+  }
+  layer.mlp_output.backward(pass, batch, activated, d_dense, saved.mlp_output_saved, d_wide);
+  pass.ops.gelu_backward(d_wide, intermediate, rows * wide, d_wide);
   layer.intermediate.backward(pass, batch, input, d_wide, saved.intermediate_saved, dx);
 }
 
-void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x,
-                          const LayerSaved& saved, const float* dy, float* dx) const {
+void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& layer,
+                          const Scratch& forward_scratch, const float* x, const LayerSaved& saved,
+                          const float* dy, float* dx) const {
   const TokenBatch& out_batch = output_rows(shard, layer);
   const std::int64_t rows = shard.tokens.rows(), out_rows = out_batch.rows(), h = config_.hidden;
   Arena& arena = pass.arena;
@@ -303,7 +316,8 @@ void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& lay
   norm_backward(pass, layer.mlp_norm, saved.mlp_norm, out_rows, dy, dz);
   {
     const ArenaScope mlp(arena);
-    mlp_backward(pass, out_batch, layer, saved, through_dropout(saved.mlp_norm, dz), d_attention);
+    mlp_backward(pass, out_batch, layer, forward_scratch, saved, through_dropout(saved.mlp_norm, dz),
+                 d_attention);
   }
   pass.ops.add(dz, out_rows * h, d_attention);
 
@@ -354,17 +368,25 @@ double Bert::forward_backward(const Pass& pass, const Shard& shard, double loss_
   const double loss = pass.ops.cross_entropy(shard.firsts, saved.logits, classes_, loss_scale);
   enter(Phase::Backward);
   const std::int64_t rows = shard.tokens.rows();
+  const Scratch& scratch = saved.scratch;
   float* d_firsts = pass.arena.floats(shard.firsts.rows() * config_.hidden);
-  float* d_rows = pass.arena.floats(rows * config_.hidden);
+  float* d_rows = scratch.outputs[layers_.size() % 2];  // the other one may hold the head's input
   head_backward(pass, shard.firsts, saved, d_firsts);
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    const ArenaScope scratch(pass.arena);
+    const ArenaScope layer_scope(pass.arena);
     const Layer& layer = layers_[i];
     const float* x = saved.embedded;
-    if (i > 0) x = norm_output(pass, layers_[i - 1].mlp_norm, saved.layers[i - 1].mlp_norm, rows);
+    if (pass.checkpointing == Checkpointing::Full) {
+      x = saved.inputs[i];
+      saved.layers[i] = {};
+      layer_forward(pass, shard, layer, x, scratch, scratch.outputs[(layers_.size() + 1) % 2],
+                    saved.layers[i]);
+    } else if (i > 0) {
+      x = norm_output(pass, layers_[i - 1].mlp_norm, saved.layers[i - 1].mlp_norm, rows);
+    }
     // Nothing below the first layer trains in LoRA: its input needs no gradient.
     float* dx = i > 0 || trains_body_ ? d_rows : nullptr;
-    layer_backward(pass, shard, layer, x, saved.layers[i], is_last(layer) ? d_firsts : d_rows, dx);
+    layer_backward(pass, shard, layer, scratch, x, saved.layers[i], is_last(layer) ? d_firsts : d_rows, dx);
   }
   if (trains_body_) embed_backward(pass, shard.tokens, saved, d_rows);
   enter(Phase::Residual);

@@ -37,11 +37,19 @@ class Bert final : public Classifier {
     NormSaved attention_norm, mlp_norm;
     LinearSaved qkv_saved, attention_output_saved, intermediate_saved, mlp_output_saved;
   };
+  // Workspace that every layer's forward reuses, and backward after it.
+  struct Scratch {
+    float* outputs[2] = {nullptr, nullptr};  // [rows, hidden], of odd and even layers
+    float *wide = nullptr, *attention = nullptr, *firsts = nullptr;
+    float* intermediate = nullptr;  // selective checkpointing only
+  };
   struct Saved {
+    Scratch scratch;
     NormSaved embedding_norm;
     float* embedded = nullptr;  // [rows, hidden], the first layer's input
     std::vector<LayerSaved> layers;
-    const float* first_rows = nullptr;                               // [size, hidden], the head's input
+    std::vector<const float*> inputs;   // of every layer; still there in backward under full checkpointing
+    const float* first_rows = nullptr;  // [size, hidden], the head's input
     float *pooled = nullptr, *dropped = nullptr, *logits = nullptr;  // [size, ...]
     std::uint32_t* pooled_mask = nullptr;
     LinearSaved pooler_saved, head_saved;
@@ -50,10 +58,6 @@ class Bert final : public Classifier {
   void declare(Parameters& parameters, const run::TrainingOptions& options);
   Norm declare_norm(Parameters& parameters, const std::string& name, bool trainable) const;
 
-  // Workspace that every layer's forward reuses.
-  struct Scratch {
-    float *wide = nullptr, *attention = nullptr, *firsts = nullptr;
-  };
   bool is_last(const Layer& layer) const { return &layer == &layers_.back(); }
   const TokenBatch& output_rows(const Shard& shard, const Layer& layer) const;
   Attention attention(const Pass& pass, const Layer& layer, const float* qkv) const;
@@ -67,10 +71,11 @@ class Bert final : public Classifier {
 
   void head_backward(const Pass& pass, const TokenBatch& firsts, const Saved& saved, float* dx) const;
   // dx, the gradient of the layer's input, may be dy's memory, and nullptr when nothing needs it.
-  void layer_backward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x,
-                      const LayerSaved& saved, const float* dy, float* dx) const;
-  void mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer, const LayerSaved& saved,
-                    const float* d_dense, float* dx) const;
+  void layer_backward(const Pass& pass, const Shard& shard, const Layer& layer,
+                      const Scratch& forward_scratch, const float* x, const LayerSaved& saved,
+                      const float* dy, float* dx) const;
+  void mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer, const Scratch& scratch,
+                    const LayerSaved& saved, const float* d_dense, float* dx) const;
   void embed_backward(const Pass& pass, const TokenBatch& batch, const Saved& saved, float* d) const;
   // Recomputes gamma * normalized + beta into the arena.
   const float* norm_output(const Pass& pass, const Norm& norm, const NormSaved& saved,

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/error.h"
+
 namespace batchwright::engine {
 namespace {
 
@@ -17,6 +19,26 @@ const float* adapter_input(const Pass& pass, const Adapter& adapter, const float
 }
 
 }  // namespace
+
+Checkpointing parse_checkpointing(const std::string& name) {
+  if (name == "none") return Checkpointing::None;
+  if (name == "selective") return Checkpointing::Selective;
+  if (name == "full") return Checkpointing::Full;
+  throw Error(ErrorKind::Usage, "--checkpointing", "'" + name + "' is not known",
+              "Choose none, selective or full");
+}
+
+std::string checkpointing_name(Checkpointing checkpointing) {
+  switch (checkpointing) {
+    case Checkpointing::None:
+      return "none";
+    case Checkpointing::Selective:
+      return "selective";
+    case Checkpointing::Full:
+      return "full";
+  }
+  return "none";
+}
 
 std::uint32_t dropout_threshold(double p) { return static_cast<std::uint32_t>(std::lround(p * 65536)); }
 

@@ -12,6 +12,15 @@
 
 namespace batchwright::engine {
 
+// What backward keeps in memory, and what it computes again from what was kept, with the same dropout.
+enum class Checkpointing {
+  None,       // everything that backward reads
+  Selective,  // all but the widest activation of each layer (the MLP's), for one more product a layer
+  Full,       // each layer's input only, for a second forward
+};
+Checkpointing parse_checkpointing(const std::string& name);  // "none", "selective", "full"; throws Usage
+std::string checkpointing_name(Checkpointing checkpointing);
+
 // What a forward or backward pass needs to know beside the data.
 struct Pass {
   Ops& ops;
@@ -21,6 +30,7 @@ struct Pass {
   bool training = false;       // dropout is on
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
+  Checkpointing checkpointing = Checkpointing::None;
 };
 
 // Dropout sites of one layer; with the layer's number they key the masks (DropoutKey).

@@ -28,17 +28,18 @@ Stepper::Stepper(LoadedModel& model, const data::TokenFile& tokens, const run::T
   }
 }
 
-Pass Stepper::pass_of(Lane& lane, bool training, std::int64_t step) {
+Pass Stepper::pass_of(Lane& lane, bool training, std::int64_t step, Checkpointing checkpointing) {
   return {.ops = ops_,
           .arena = lane.arena,
           .parameters = model_.parameters,
           .gradients = lane.gradients.floats(),
           .training = training,
           .seed = options_.seed,
-          .step = static_cast<std::uint32_t>(step)};
+          .step = static_cast<std::uint32_t>(step),
+          .checkpointing = checkpointing};
 }
 
-void Stepper::reserve(const WindowPlan& plan, bool training) {
+void Stepper::reserve(const WindowPlan& plan, bool training, Checkpointing checkpointing) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = *lanes_[i];
     Arena counted;
@@ -51,7 +52,8 @@ void Stepper::reserve(const WindowPlan& plan, bool training) {
                       .gradients = lane.gradients.floats(),
                       .training = training,
                       .seed = 0,
-                      .step = 0};
+                      .step = 0,
+                      .checkpointing = checkpointing};
       if (training)
         model_.classifier->forward_backward(pass, shard, 1, nullptr);
       else
@@ -65,7 +67,7 @@ void Stepper::reserve(const WindowPlan& plan, bool training) {
 StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step) {
   const auto start = Clock::now();
   const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size());
-  reserve(plan, true);
+  reserve(plan, true, cut.checkpointing);
   const double input_seconds = seconds_since(start);
   const double loss_scale = 1.0 / static_cast<double>(plan.examples);
   workers_.run([&](int thread) {
@@ -73,7 +75,7 @@ StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& 
     lane.clock.start();
     lane.loss = 0;
     ops_.zero(lane.gradients.floats(), model_.parameters.trainable_count());
-    const Pass pass = pass_of(lane, true, step);
+    const Pass pass = pass_of(lane, true, step, cut.checkpointing);
     for (const Shard& shard : plan.shards[static_cast<std::size_t>(thread)]) {
       lane.loss += model_.classifier->forward_backward(pass, shard, loss_scale, &lane.clock);
     }
@@ -126,14 +128,14 @@ Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut
   const std::int64_t classes = model_.classifier->classes();
   if (logits != nullptr) logits->assign(rows.size() * static_cast<std::size_t>(classes), 0.0f);
   const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size());
-  reserve(plan, false);
+  reserve(plan, false, Checkpointing::None);
   std::vector<std::int64_t> place(tokens_.rows(), -1);
   for (std::size_t i = 0; i < rows.size(); ++i) place[rows[i]] = static_cast<std::int64_t>(i);
   std::vector<Evaluation> parts(lanes_.size());
   workers_.run([&](int thread) {
     const auto t = static_cast<std::size_t>(thread);
     Lane& lane = *lanes_[t];
-    const Pass pass = pass_of(lane, false, 0);
+    const Pass pass = pass_of(lane, false, 0, Checkpointing::None);
     for (const Shard& shard : plan.shards[t]) {
       const ArenaScope scope(lane.arena);
       auto* scores = const_cast<float*>(model_.classifier->logits(pass, shard));

@@ -64,8 +64,8 @@ class Stepper {
     double loss = 0;
   };
 
-  Pass pass_of(Lane& lane, bool training, std::int64_t step);
-  void reserve(const WindowPlan& plan, bool training);
+  Pass pass_of(Lane& lane, bool training, std::int64_t step, Checkpointing checkpointing);
+  void reserve(const WindowPlan& plan, bool training, Checkpointing checkpointing);
 
   LoadedModel& model_;
   const data::TokenFile& tokens_;

@@ -64,7 +64,10 @@ data::Layout layout_of(const std::string& name) {
 }
 
 Cut TrainingJob::cut() const {
-  return {.micro_batch = job.split.micro_batch, .micro_tokens = 0, .layout = layout_of(job.options.layout)};
+  return {.micro_batch = job.split.micro_batch,
+          .micro_tokens = 0,
+          .layout = layout_of(job.options.layout),
+          .checkpointing = parse_checkpointing(job.options.checkpointing)};
 }
 
 }  // namespace batchwright::engine

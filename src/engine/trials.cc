@@ -9,13 +9,13 @@ namespace batchwright::engine {
 namespace {
 
 Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options) {
-  const data::Layout layout = layout_of(request.layout);
-  if (request.micro_tokens > 0)
-    return {.micro_batch = 0, .micro_tokens = request.micro_tokens, .layout = layout};
-  if (request.micro < 1 || request.micro > options.effective_batch) {
+  if (request.micro_tokens == 0 && (request.micro < 1 || request.micro > options.effective_batch)) {
     throw Error(ErrorKind::Usage, "split", "micro-batch must lie between 1 and the effective batch");
   }
-  return {.micro_batch = request.micro, .micro_tokens = 0, .layout = layout};
+  return {.micro_batch = request.micro,
+          .micro_tokens = request.micro_tokens,
+          .layout = layout_of(request.layout),
+          .checkpointing = parse_checkpointing(request.checkpointing)};
 }
 
 // False when the tuner asked to stop in the middle.

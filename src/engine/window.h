@@ -6,6 +6,7 @@
 
 #include "data/layout.h"
 #include "data/token_file.h"
+#include "engine/linear.h"
 #include "engine/token_batch.h"
 
 namespace batchwright::engine {
@@ -16,6 +17,7 @@ struct Cut {
   std::int64_t micro_batch = 1;
   std::int64_t micro_tokens = 0;
   data::Layout layout = data::Layout::Packed;
+  Checkpointing checkpointing = Checkpointing::None;
 };
 
 // The work of one optimizer step: for every thread the shards it runs, in order.

@@ -33,6 +33,12 @@ TEST_P(Invariance, EverySplitLayoutAndThreadCountGivesTheSameGradient) {
         EXPECT_NEAR(loss, expected_loss, 1e-6);
       }
     }
+    for (const auto checkpointing : {Checkpointing::Selective, Checkpointing::Full}) {
+      const auto gradient =
+          gradient_of(stepper, small.rows(), {.micro_batch = 6, .checkpointing = checkpointing});
+      EXPECT_LT(worst_difference(model->parameters, gradient, expected), 1e-5)
+          << checkpointing_name(checkpointing);
+    }
     for (const std::int64_t micro_tokens : {16, 64, 1000}) {
       const auto gradient =
           gradient_of(stepper, small.rows(), {.micro_batch = 0, .micro_tokens = micro_tokens});

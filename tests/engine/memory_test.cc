@@ -68,7 +68,7 @@ TEST_F(MemoryLimit, TheSteadyStateAllocatesNothing) {
   EXPECT_EQ(memory_counts().system_allocations, calls);
 }
 
-TEST_F(MemoryLimit, ThePeakGrowsWithTheMicroBatchAndWithPadding) {
+TEST_F(MemoryLimit, ThePeakGrowsWithTheMicroBatchAndWithPaddingAndFallsWithCheckpointing) {
   install_memory_counter(0);
   const SmallModel small;
   const auto options = small.options(run::Method::Lora);
@@ -81,6 +81,14 @@ TEST_F(MemoryLimit, ThePeakGrowsWithTheMicroBatchAndWithPadding) {
     stepper.accumulate(small.rows(), {.micro_batch = micro, .layout = layout}, 0);
     return memory_counts().peak_bytes;
   };
+  const auto checkpointed = [&](Checkpointing checkpointing) {
+    stepper.release_activations();
+    reset_peak_bytes();
+    stepper.accumulate(small.rows(), {.micro_batch = 24, .checkpointing = checkpointing}, 0);
+    return memory_counts().peak_bytes;
+  };
+  EXPECT_LT(checkpointed(Checkpointing::Selective), checkpointed(Checkpointing::None));
+  EXPECT_LT(checkpointed(Checkpointing::Full), checkpointed(Checkpointing::Selective));
   EXPECT_LT(peak(2, data::Layout::Packed), peak(8, data::Layout::Packed));
   EXPECT_LT(peak(8, data::Layout::Packed), peak(24, data::Layout::Packed));
   EXPECT_LT(peak(24, data::Layout::Packed), peak(24, data::Layout::Arrival));
