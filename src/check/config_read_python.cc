@@ -237,6 +237,7 @@ class PythonReader {
   void add_argument(Section& section, const Argument& argument) {
     if (argument.name == "deepspeed" && !argument.value.empty() && argument.value != "None")
       section.marks.push_back("deepspeed_flag");
+    if (argument.name == "packing" && argument.value == "True") section.marks.push_back("packing");
     if (argument.name == "automatic_optimization" && argument.value == "False")
       section.marks.push_back("manual_optimization");
     const std::optional<Quantity> quantity = quantity_of(section.tool, argument.name);

@@ -286,6 +286,7 @@ class CommandReader {
     // The Trainer's --deepspeed takes a file; DeepSpeed's own --deepspeed is a switch beside
     // --deepspeed_config.
     if (option == "deepspeed" && is_config_file(value)) arguments_.marks.push_back("deepspeed_flag");
+    if (option == "packing" && normal_key(value) == "true") arguments_.marks.push_back("packing");
     if (option == "deepspeed_config") arguments_.marks.push_back("engine_flag");
     if (option == "stage" || option == "finetuning_type") arguments_.tool = Tool::LlamaFactory;
     if (option == "streaming" && value != "false" && value != "False")

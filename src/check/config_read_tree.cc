@@ -167,6 +167,11 @@ class TreeReader {
       main.marks.push_back("grad_cache");
     if (name == "optimizer_in_bwd" && value.is_true()) main.marks.push_back("optimizer_in_backward");
     if (name == "streaming" && value.is_true()) main.marks.push_back("streaming");
+    if ((name == "packing" || name == "sample_packing" || name == "pack_dataset") && value.is_true())
+      main.marks.push_back("packing");
+    if ((name == "from_scratch" && value.is_true()) || (name == "init_from" && word == "scratch") ||
+        (name == "pretrained" && word == "false"))
+      main.marks.push_back("from_scratch");
     if (name == "dataset" && value.text.find(',') != std::string::npos) main.marks.push_back("many_datasets");
     add_setting(main, key, value);
   }

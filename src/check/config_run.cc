@@ -148,11 +148,13 @@ Known Run::epochs() const {
 }
 
 Known Run::examples() const {
+  if (arguments.has("packing")) return {};  // examples share rows: their number says nothing of the steps
   if (const Setting* own = arguments.find(Q::Examples)) return known(own);
   return known(remark(*this, Q::Examples));
 }
 
 Known Run::examples_at_most() const {
+  if (arguments.has("packing")) return {};
   if (const Known exact = examples(); exact) return exact;
   const Setting* bound = arguments.find(Q::ExamplesAtMost);
   if (bound == nullptr || !bound->number || arguments.has("many_datasets") || *bound->number <= 0) return {};

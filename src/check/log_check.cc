@@ -177,6 +177,7 @@ void from_configuration(LoggedRun& run, const Run& config) {
       config.complete)
     run.warmup_steps = 0;
   if (const Setting* half = config.arguments.find(Q::Fp16)) run.fp16 = normal_key(half->written) == "true";
+  run.from_scratch = config.arguments.has("from_scratch");
   const Setting* model = config.arguments.find(Q::ModelName);
   const std::string name = model == nullptr ? "" : normal_key(model->written);
   const std::string program = normal_key(config.arguments.program);
@@ -196,7 +197,7 @@ void from_name(LoggedRun& run) {
   if (!run.micro_batch) run.micro_batch = sizes.micro_batch;
 }
 
-void finish(LoggedRun& run, const LogHints& hints, std::string_view text) {
+void finish(LoggedRun& run, const LogHints& hints) {
   if (hints.classes) run.classes = hints.classes;
   if (hints.vocabulary && !hints.classes) run.vocabulary = hints.vocabulary;
   if (run.vocabulary && !run.classes) run.language_model = true;
@@ -204,14 +205,7 @@ void finish(LoggedRun& run, const LogHints& hints, std::string_view text) {
     run.effective_batch = *run.micro_batch * *run.accumulation * *run.processes;
   if (!run.processes && run.effective_batch && run.micro_batch && run.accumulation)
     run.processes = *run.effective_batch / (*run.micro_batch * *run.accumulation);
-  const std::string_view head = text.substr(0, 20'000);
-  for (const std::string_view words :
-       {"from scratch", "from_scratch", "random init", "randomly initialized model", "init_from = 'scratch'",
-        "Training new model"}) {
-    if (head.find(words) != std::string_view::npos &&
-        head.find("\"from_scratch\": false") == std::string_view::npos)
-      run.from_scratch = true;
-  }
+  run.from_scratch = run.from_scratch || hints.from_scratch;
   // An evaluation at ln(vocabulary) before or early in training: the weights know nothing yet.
   if (run.vocabulary && !run.log.evals.empty() &&
       within_factor(run.log.evals.front().eval_loss, std::log(*run.vocabulary), 0.06))
@@ -259,7 +253,7 @@ LogResult check_logs(const std::vector<LogText>& logs, const std::vector<Run>& r
       from_log(run);
       from_name(run);
       if (const Run* config = run_of(run.log, runs, files)) from_configuration(run, *config);
-      finish(run, hints, log.text);
+      finish(run, hints);
       result.records[log.file] += run.log.train.size() + run.log.evals.size();
       all.push_back(std::move(run));
     }

@@ -11,6 +11,7 @@ namespace batchwright::check {
 // What the caller knows of all logs: --classes, --vocabulary.
 struct LogHints {
   std::optional<double> classes, vocabulary;
+  bool from_scratch = false;  // a file says that the weights are random at the start
 };
 
 struct LogResult {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "check/log_rules.h"
 
@@ -73,6 +74,61 @@ std::string between(const LoggedRun& plain, const LoggedRun& other, const Ratios
               : "");
 }
 
+// Factors that a mistake with accumulation can put between the runs: their accumulation steps' ratio when
+// both make it, the accumulation steps themselves when the other run is right.
+std::vector<double> factors(const LoggedRun& plain, const LoggedRun& accumulated) {
+  std::vector<double> all;
+  const double a = accumulated.accumulation.value_or(0);
+  if (plain.accumulation && a / *plain.accumulation >= 1.9) all.push_back(a / *plain.accumulation);
+  const bool fewer = !plain.accumulation || *plain.accumulation < a;
+  if (a >= 1.9 && fewer && (all.empty() || all[0] != a)) all.push_back(a);
+  return all;
+}
+
+using Report = std::function<void(const char*, std::string)>;
+
+// Whether k, or 1 / k, is what stands between the runs, in the loss or in the gradient.
+bool by_factor(const LoggedRun& plain, const LoggedRun& accumulated, const Ratios& ratios, double loss,
+               double norm, double k, const Report& report) {
+  const bool norm_known = !std::isnan(norm);
+  if (within_factor(loss, k, 0.25)) {
+    const bool norm_too = !norm_known || norm > 1.5;
+    report(norm_too ? "loss_times_accum" : "log_factor",
+           norm_too
+               ? fmt::format(
+                     "both grow with the accumulation steps, {:g} times: micro-batch losses are summed", k)
+               : std::string("the gradient is right, only the report is multiplied"));
+    return true;
+  }
+  if (within_factor(loss * k, 1, 0.25)) {
+    const bool norm_too = norm_known && norm < 0.67;
+    report(norm_too ? "double_division" : "log_divided_twice",
+           norm_too
+               ? std::string("loss and gradient are divided by the accumulation steps once too often")
+               : fmt::format("the reported loss is 1/{:g} of the other run's: divided once too often", k));
+    return true;
+  }
+  if (!within_factor(loss, 1, 0.3) || !norm_known) return false;
+  const double all = median(ratios.norm);
+  const bool same_batch = !plain.effective_batch || !accumulated.effective_batch ||
+                          *plain.effective_batch == *accumulated.effective_batch;
+  if (!same_batch && ratios.norm.size() < 3) return false;
+  // A larger batch has a smaller norm by noise, never one k times as large.
+  if (within_factor(all, k, 0.35) && within_factor(norm, k, 0.5)) {
+    report(
+        "no_division",
+        fmt::format(
+            "the loss agrees, the gradient is {:g} times too large: it is not divided where it counts", k));
+    return true;
+  }
+  if (same_batch && within_factor(all * k, 1, 0.35) && within_factor(norm * k, 1, 0.5)) {
+    report("double_division",
+           fmt::format("the loss agrees, the gradient is 1/{:g}: divided once too often", k));
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_pair(const LoggedRun& plain, const LoggedRun& accumulated, FindingList& found) {
@@ -86,50 +142,17 @@ void check_pair(const LoggedRun& plain, const LoggedRun& accumulated, FindingLis
       ratios.norm.begin(),
       ratios.norm.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(ratios.norm.size(), 8)));
   const double loss = median(start), norm = median(start_norm);
-  const double k =
-      plain.accumulation && accumulated.accumulation ? *accumulated.accumulation / *plain.accumulation : 0;
   const double world =
       plain.processes && accumulated.processes ? *accumulated.processes / *plain.processes : 0;
-  const bool norm_known = !std::isnan(norm);
-  const auto report = [&](const char* kind, std::string consequence) {
+  const Report report = [&](const char* kind, std::string consequence) {
     Finding& f = found.add(kind, accumulated.log.file, accumulated.log.line);
     f.what = between(plain, accumulated, ratios, loss, norm);
     if (!consequence.empty()) f.consequence = std::move(consequence);
   };
-  if (k >= 1.9 && within_factor(loss, k, 0.25)) {
-    const bool norm_too = !norm_known || within_factor(norm, k, 0.6) || norm > 1.5;
-    return report(
-        norm_too ? "loss_times_accum" : "log_factor",
-        norm_too
-            ? fmt::format(
-                  "both grow with the accumulation steps, {:g} times: the micro-batch losses are summed", k)
-            : "the gradient is right, only the report is multiplied");
+  for (const double k : factors(plain, accumulated)) {
+    if (by_factor(plain, accumulated, ratios, loss, norm, k, report)) return;
   }
-  if (k >= 1.9 && within_factor(loss * k, 1, 0.25)) {
-    const bool norm_too = norm_known && within_factor(norm * k, 1, 0.6);
-    return report(
-        norm_too ? "double_division" : "log_divided_twice",
-        norm_too ? "loss and gradient are divided by the accumulation steps once too often"
-                 : fmt::format("the reported loss is 1/{:g} of the other run's: divided once too often", k));
-  }
-  if (within_factor(loss, 1, 0.3)) {
-    if (!norm_known || k < 1.9) return;
-    const std::size_t norms = ratios.norm.size();
-    const double all = median(ratios.norm);
-    const bool same_batch = !plain.effective_batch || !accumulated.effective_batch ||
-                            *plain.effective_batch == *accumulated.effective_batch;
-    if (!same_batch && norms < 3) return;
-    // A larger batch has a smaller norm by noise, never one k times as large.
-    if (within_factor(all, k, 0.35) && within_factor(norm, k, 0.5))
-      return report(
-          "no_division",
-          fmt::format(
-              "the loss agrees, the gradient is {:g} times too large: it is not divided where it counts", k));
-    if (same_batch && within_factor(all * k, 1, 0.35) && within_factor(norm * k, 1, 0.5))
-      return report("double_division",
-                    fmt::format("the loss agrees, the gradient is 1/{:g}: divided once too often", k));
-    return;
-  }
+  if (within_factor(loss, 1, 0.3)) return;
   if (world >= 1.9 && (within_factor(loss, world, 0.15) || within_factor(loss * world, 1, 0.15)))
     return report("loss_constant_factor", "the factor is the number of processes");
   const bool steady = ratios.loss.size() >= 3 && ratios.spread() < 1.25;

@@ -76,6 +76,37 @@ bool by_arithmetic(const LoggedRun& run, const std::vector<LogRecord>& records, 
   return dropped <= kRounding || flushed <= kRounding;
 }
 
+// Only the log: the epoch is a straight line of the step although an epoch is no whole number of steps.
+// Flushed and dropped windows bend that line at every epoch's end.
+bool by_straight_line(const LoggedRun& run, const std::vector<LogRecord>& records, FindingList& found) {
+  if (records.size() < 8 || records.back().epoch < 2 || !fractional(records) ||
+      run.accumulation.value_or(2) < 2)
+    return false;
+  double products = 0, squares = 0;
+  for (const LogRecord& record : records)
+    products += record.step * record.epoch, squares += record.step * record.step;
+  const double slope = products / squares;
+  double worst = 0;
+  bool coarse = true;  // epochs of two decimals
+  for (const LogRecord& record : records) {
+    worst = std::max(worst, std::abs(record.epoch - slope * record.step));
+    coarse = coarse && std::abs(record.epoch * 100 - std::round(record.epoch * 100)) < 1e-6;
+  }
+  const double rounding = coarse ? 0.0055 : 0.0011;
+  const double steps = 1 / slope, off = std::abs(steps - std::round(steps));
+  // How far rounded epochs can mislead about the number of steps in one.
+  const double doubt = 2 * steps * rounding / records.back().epoch;
+  const double bend =
+      off / steps * std::floor(records.back().epoch);  // what a flushed or dropped tail would add up to
+  if (worst > rounding || off < std::max(0.04, 2 * doubt) || bend < 3 * rounding) return false;
+  crossing(
+      run, found,
+      fmt::format(
+          "an epoch is {:.3g} optimizer steps, and the epoch grows in a straight line over {:.3g} epochs",
+          steps, records.back().epoch));
+  return true;
+}
+
 // Only the log: complete epochs of one more and one less step take turns.
 void by_counting(const LoggedRun& run, const std::vector<LogRecord>& records, FindingList& found) {
   if (records.size() < 9 || run.accumulation.value_or(2) < 2 || !run.log.resumed_at.empty()) return;
@@ -119,27 +150,30 @@ void by_counting(const LoggedRun& run, const std::vector<LogRecord>& records, Fi
 }
 
 struct Edges {
-  std::vector<double> first, last, inside;  // value against the median of its neighbours
+  std::vector<double> first, last, inside;  // value against its neighbours within and across the edge
 };
 
+double median_of(const std::vector<LogRecord>& records, double LogRecord::* field, std::size_t from,
+                 std::size_t to) {
+  std::vector<double> values;
+  for (std::size_t i = from; i < std::min(to, records.size()); ++i) values.push_back(records[i].*field);
+  return median(values);
+}
+
+// A step stands out only against both sides: losses and norms may well change from one epoch to the next.
 Edges edge_ratios(const std::vector<LogRecord>& records, double LogRecord::* field) {
   Edges edges;
-  const auto value = [&](std::size_t i) { return records[i].*field; };
   for (std::size_t i = 1; i + 1 < records.size(); ++i) {
-    std::vector<double> around;
-    for (std::size_t k = i >= 6 ? i - 6 : 0; k <= std::min(i + 6, records.size() - 1); ++k) {
-      if (k != i) around.push_back(value(k));
-    }
-    const double middle = median(around);
-    if (!(middle > 0) || !(value(i) > 0)) continue;
-    const double here = std::ceil(records[i].epoch - 1e-6), before = std::ceil(records[i - 1].epoch - 1e-6),
-                 after = std::ceil(records[i + 1].epoch - 1e-6);
-    if (here != before)
-      edges.first.push_back(value(i) / middle);
-    else if (here != after)
-      edges.last.push_back(value(i) / middle);
-    else
-      edges.inside.push_back(value(i) / middle);
+    const double value = records[i].*field;
+    const double before = median_of(records, field, i >= 6 ? i - 6 : 0, i),
+                 after = median_of(records, field, i + 1, i + 7);
+    if (!(value > 0) || !(before > 0) || !(after > 0)) continue;
+    const auto epoch = [&](std::size_t k) { return std::ceil(records[k].epoch - 1e-6); };
+    const bool first = epoch(i) != epoch(i - 1), last = !first && epoch(i) != epoch(i + 1);
+    const double low = std::min(value / before, value / after),
+                 high = std::max(value / before, value / after);
+    const double ratio = low > 1 ? low : high < 1 ? high : 1;
+    (first ? edges.first : last ? edges.last : edges.inside).push_back(ratio);
   }
   return edges;
 }
@@ -154,6 +188,16 @@ double quantile(std::vector<double> values, double q) {
   if (values.empty()) return kUnknown;
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+}
+
+// How many standard errors the edges lie above the other steps, in logarithms.
+double standard_errors(const Edges& edges) {
+  double sum = 0, squares = 0, mean = 0;
+  for (const double v : edges.inside) sum += std::log(v), squares += std::log(v) * std::log(v);
+  const double n = static_cast<double>(edges.inside.size());
+  const double deviation = std::sqrt(std::max(1e-8, squares / n - sum / n * sum / n));
+  for (const double v : edges.first) mean += std::log(v) / static_cast<double>(edges.first.size());
+  return (mean - sum / n) * std::sqrt(static_cast<double>(edges.first.size())) / deviation;
 }
 
 }  // namespace
@@ -203,7 +247,8 @@ void check_epochs_made(const LoggedRun& run, FindingList& found) {
 
 void check_epoch_edges(const LoggedRun& run, FindingList& found) {
   const std::vector<LogRecord> records = counted(run);
-  if (records.size() >= 4 && !by_arithmetic(run, records, found)) by_counting(run, records, found);
+  if (records.size() >= 4 && !by_arithmetic(run, records, found) && !by_straight_line(run, records, found))
+    by_counting(run, records, found);
   std::vector<LogRecord> each = records;
   for (std::size_t i = 1; i < each.size(); ++i) {
     if (each[i].step - each[i - 1].step != 1) return;  // edges show only where every step is logged
@@ -211,9 +256,13 @@ void check_epoch_edges(const LoggedRun& run, FindingList& found) {
   if (each.size() < 12 || run.accumulation.value_or(2) < 2) return;
   const Edges norm = edge_ratios(each, &LogRecord::grad_norm);
   const Edges loss = edge_ratios(each, &LogRecord::loss);
+  // The noise inside epochs sets the bar: four standard errors above it, or all edges above nineteen in
+  // twenty steps.
   const auto leaks = [&](const Edges& e) {
-    return e.first.size() >= 2 && mostly(e.first, true, 1.3) && median(e.first) > 1.4 &&
-           quantile(e.inside, 0.9) < 1.3;
+    if (e.first.size() < 2 || e.inside.size() < 8 || median(e.first) < 1.15) return false;
+    const bool far_out =
+        e.first.size() >= 3 && mostly(e.first, true, std::max(1.1, quantile(e.inside, 0.95)));
+    return far_out || standard_errors(e) > 4;
   };
   if (leaks(norm) || leaks(loss)) {
     Finding& f = found.add("tail_leak", run.log.file, run.log.line);
@@ -222,8 +271,8 @@ void check_epoch_edges(const LoggedRun& run, FindingList& found) {
     return;
   }
   const auto dips = [&](const Edges& e) {
-    return e.last.size() >= 2 && mostly(e.last, false, 0.8) && median(e.last) < 0.75 &&
-           quantile(e.inside, 0.1) > 0.8;
+    const double usual = std::min(0.9, quantile(e.inside, 0.1));
+    return e.last.size() >= 2 && mostly(e.last, false, usual) && median(e.last) < 0.8;
   };
   if (dips(norm) || dips(loss)) {
     Finding& f = found.add("tail_full_divisor", run.log.file, run.log.line);

@@ -47,6 +47,7 @@ class Group {
  private:
   void sort_in(std::size_t i) {
     const SourceFile& file = *files_[i];
+    if (says_untrained(file.text)) hints_.from_scratch = true;
     switch (file.kind) {
       case FileKind::Python:
         if (holds_configuration(file.text)) configs_.push_back({ConfigForm::Python, file.text, i, 1});
@@ -73,17 +74,22 @@ class Group {
 
   void add_log(std::size_t i, std::string_view text, int first_line) {
     logs_.push_back({.text = text, .file = i, .first_line = first_line, .name = names_[i]});
-    // A log often begins with the command, or prints the configuration that it runs with.
+    // A log often begins with the command, or holds the arguments beside its records; trainer_state.json has
+    // neither.
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     const bool json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[') &&
                       text.find("\n{") == std::string_view::npos;
-    if (json)
+    if (json && text.find("\"log_history\"") == std::string_view::npos) {
       configs_.push_back({ConfigForm::Tree, text, i, first_line});
-    else if (kind_of("run", text.substr(0, std::min<std::size_t>(text.size(), 4000))) == FileKind::Shell)
+    } else if (!json &&
+               kind_of("run", text.substr(0, std::min<std::size_t>(text.size(), 4000))) == FileKind::Shell) {
       configs_.push_back({ConfigForm::Shell, text.substr(0, 4000), i, first_line});
+    }
   }
 
+  // Settings stand between the blocks that hold their records: as a log, a page is read in one piece.
   void page(std::size_t i) {
+    logs_.push_back({.text = files_[i]->text, .file = i, .first_line = 1, .name = names_[i]});
     for (const Block& block : blocks_of_page(files_[i]->text)) {
       const std::string& language = block.language;
       if (language == "json" || language == "yaml" || language == "yml" || language == "jsonc")
@@ -106,7 +112,15 @@ class Group {
       if (kind == FileKind::Shell)
         return void(configs_.push_back({ConfigForm::Shell, block.text, i, block.first_line}));
     }
-    logs_.push_back({.text = block.text, .file = i, .first_line = block.first_line, .name = names_[i]});
+  }
+
+  static bool says_untrained(std::string_view text) {
+    const std::string_view head = text.substr(0, 20'000);
+    for (const std::string_view words :
+         {"from scratch", "random init", "randomly initiali", "from_config("}) {
+      if (head.find(words) != std::string_view::npos) return true;
+    }
+    return false;
   }
 
   // The sizes that a first loss is measured by (Hugging Face's config.json).

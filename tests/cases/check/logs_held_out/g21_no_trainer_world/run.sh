@@ -1,0 +1,1 @@
+accelerate launch --num_processes 8 run_mlm_no_trainer.py --per_device_train_batch_size 32 --gradient_accumulation_steps 2 --max_train_steps 2000 --num_warmup_steps 200 --learning_rate 1e-4 --lr_scheduler_type linear
