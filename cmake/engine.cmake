@@ -22,4 +22,7 @@ if(BATCHWRIGHT_TESTS)
     COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/against_transformers.py
             $<TARGET_FILE:batchwright-engine> ${reference_models})
   set_tests_properties(engine.against_transformers PROPERTIES LABELS engine TIMEOUT 1500 RUN_SERIAL TRUE)
+  add_test(NAME engine.resume
+    COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/resume_test.py $<TARGET_FILE:batchwright-engine>)
+  set_tests_properties(engine.resume PROPERTIES LABELS engine TIMEOUT 600)
 endif()

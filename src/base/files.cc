@@ -72,6 +72,10 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes)
 }
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view content) {
+  write_file_atomic(path, std::span(&content, 1));
+}
+
+void write_file_atomic(const std::filesystem::path& path, std::span<const std::string_view> pieces) {
   std::error_code ignored;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   const std::filesystem::path temporary = path.string() + fmt::format(".{}.partial", ::getpid());
@@ -79,7 +83,7 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
     const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
     if (file.fd < 0)
       throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + system_reason() + ")");
-    write_all(file.fd, content, path);
+    for (const std::string_view piece : pieces) write_all(file.fd, piece, path);
     if (::fsync(file.fd) != 0) {
       throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + system_reason() + ")");
     }

@@ -15,6 +15,8 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes 
 // Writes to a temporary file beside `path`, syncs it, and renames it over `path`: a reader sees the old file
 // or the new one, never a part. Creates the parent folder. Throws InvalidInput with the system's reason.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
+// The same for content in pieces, one after the other, without a copy of it all.
+void write_file_atomic(const std::filesystem::path& path, std::span<const std::string_view> pieces);
 
 // Appends content plus a newline and syncs: after return the line survives a kill of this process and of the
 // machine.

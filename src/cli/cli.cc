@@ -18,6 +18,7 @@ namespace batchwright::cli {
 void add_plan_verb(CLI::App& app, int& exit_code);
 void add_tune_verb(CLI::App& app, int& exit_code);
 void add_train_verb(CLI::App& app, int& exit_code);
+void add_verify_verb(CLI::App& app, int& exit_code);
 void add_explain_verb(CLI::App& app, int& exit_code);
 void add_check_verb(CLI::App& app, int& exit_code);
 
@@ -26,6 +27,7 @@ const std::vector<Verb>& verbs() {
       {"plan", "predict every split's memory and time, before anything runs", add_plan_verb},
       {"tune", "measure which split is fastest on this device", add_tune_verb},
       {"train", "fine-tune with a split", add_train_verb},
+      {"verify", "prove that every split gives the same gradient", add_verify_verb},
       {"explain", "say where a run's step time goes", add_explain_verb},
       {"check", "find accumulation mistakes in code, configurations and logs", add_check_verb},
   };

@@ -30,15 +30,35 @@ std::int64_t total_steps(const run::TrainingOptions& options, std::int64_t train
   return std::max<std::int64_t>(1, std::llround(std::ceil(options.epochs * static_cast<double>(per_epoch))));
 }
 
-// A folder of its own for every training: nothing is continued, nothing is overwritten unasked.
+bool is_finished(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "summary.json")) return false;
+  const Json summary = read_json_file(folder / "summary.json");
+  return !(summary.is_object() && summary.contains("interrupted") && summary.at("interrupted") == true);
+}
+
+bool has_checkpoint(const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(folder / "checkpoints", error);
+  return !error && entries != std::filesystem::directory_iterator();
+}
+
+bool can_go_on(const std::filesystem::path& folder) { return has_checkpoint(folder) && !is_finished(folder); }
+
+// A training that was stopped or killed goes on from its checkpoint under the same command; a finished one is
+// never touched: without --run the next one gets a folder of its own.
 std::filesystem::path training_folder(const TrainArguments& arguments, const Json& request) {
-  if (arguments.training.run_folder.empty()) return run::unused_folder(default_run_folder("train", request));
-  const std::filesystem::path folder = arguments.training.run_folder;
-  if (!arguments.training.overwrite && std::filesystem::exists(folder / "steps.jsonl")) {
-    throw Error(ErrorKind::Usage, folder.string(), "holds a training already",
-                "Name another folder with --run, or give --overwrite to replace it");
+  if (arguments.training.run_folder.empty()) {
+    const std::filesystem::path folder = default_run_folder("train", request);
+    return can_go_on(folder) ? folder : run::unused_folder(folder);
   }
-  return folder;
+  const std::filesystem::path folder = arguments.training.run_folder;
+  if (arguments.training.overwrite || !std::filesystem::exists(folder / "steps.jsonl") || can_go_on(folder)) {
+    return folder;
+  }
+  throw Error(ErrorKind::Usage, folder.string(),
+              is_finished(folder) ? "holds a finished training"
+                                  : "holds a training without a checkpoint to go on from",
+              "Name another folder with --run, or give --overwrite to replace it");
 }
 
 std::string text_line(const run::StepReport& step, std::int64_t steps) {
@@ -115,6 +135,11 @@ ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& i
   return {result.decision.trials[*result.decision.recommended].split, result.decision};
 }
 
+run::Split split_of_job(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "job.json";
+  return run::engine_job_from_json(read_json_file(file), file.string()).split;
+}
+
 int train(const TrainArguments& arguments) {
   const InterruptGuard interrupt;
   const bool mirror = arguments.progress == "json";
@@ -125,8 +150,12 @@ int train(const TrainArguments& arguments) {
   request["split"] = arguments.training.split;
   run::find_engine();  // before a folder is made
   const std::filesystem::path path = training_folder(arguments, request);
+  const bool goes_on = !arguments.training.overwrite && can_go_on(path);
   run::RunFolder folder(path, std::move(request), arguments.training.overwrite);
-  const ChosenSplit chosen = choose_split(arguments, input, path, interrupt, progress);
+  if (arguments.training.overwrite) std::filesystem::remove_all(path / "checkpoints");
+  // The split of the run that goes on, so that its steps stay the same bits, whatever a new search would say.
+  const ChosenSplit chosen = goes_on ? ChosenSplit{split_of_job(path), std::nullopt}
+                                     : choose_split(arguments, input, path, interrupt, progress);
 
   run::EngineJob job;
   job.mode = run::JobMode::Train;
@@ -170,6 +199,8 @@ int train(const TrainArguments& arguments) {
 void add_train_verb(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TrainArguments>();
   add_training_options(app, arguments->training);
+  app.add_option("--save-every", arguments->training.options.save_every);
+  app.add_option("--keep", arguments->training.options.keep);
   app.add_option("--progress", arguments->progress);
   app.callback([&app, &exit_code, arguments] {
     finish(app, arguments->training);

@@ -6,6 +6,8 @@
 
 namespace batchwright::engine {
 
+std::string torch_version() { return TORCH_VERSION; }
+
 run::Hello hello(bool can_resplit, const Stepper& stepper) {
   const int threads = stepper.threads();
   run::Hello message;

@@ -5,6 +5,8 @@
 
 namespace batchwright::engine {
 
+std::string torch_version();
+
 // What this program says of itself on the protocol.
 run::Hello hello(bool can_resplit, const Stepper& stepper);
 

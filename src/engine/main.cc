@@ -7,6 +7,7 @@
 #include "engine/memory.h"
 #include "engine/trainer.h"
 #include "engine/trials.h"
+#include "engine/verify.h"
 
 namespace batchwright::engine {
 namespace {
@@ -19,6 +20,7 @@ void run_job(const run::EngineJob& job, run::WorkerChannel& channel) {
       return train(job, channel);
     case run::JobMode::Dump:
       return dump(job, channel);
+    case run::JobMode::Verify: return verify(job, channel);
   }
 }
 

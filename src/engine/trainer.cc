@@ -3,62 +3,17 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/error.h"
+#include "engine/checkpoint.h"
 #include "engine/hello.h"
+#include "engine/step_log.h"
 #include "engine/stepper.h"
 #include "engine/training_job.h"
 
 namespace batchwright::engine {
 namespace {
-
-// The growing steps.jsonl: a line is on its way to the disk before the next step starts.
-class StepLog {
- public:
-  explicit StepLog(const std::filesystem::path& path) : path_(path), file_(std::fopen(path.c_str(), "ae")) {
-    if (file_ == nullptr) throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written");
-  }
-  ~StepLog() { std::fclose(file_); }
-  StepLog(const StepLog&) = delete;
-
-  void write(const run::StepReport& report) {
-    const Json line = {{"step", report.step},
-                       {"loss", *report.loss},
-                       {"learning_rate", *report.learning_rate},
-                       {"grad_norm", *report.grad_norm},
-                       {"examples", report.examples},
-                       {"tokens", report.tokens},
-                       {"padded_tokens", report.padded_tokens},
-                       {"micro_steps", report.micro_steps},
-                       {"seconds", report.seconds},
-                       {"phases", report.phases},
-                       {"peak_bytes", *report.peak_bytes}};
-    if (std::fputs((dump_line(line) + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0) {
-      throw Error(ErrorKind::InvalidInput, path_.string(), "cannot be written (is the disk full?)");
-    }
-  }
-
- private:
-  std::filesystem::path path_;
-  std::FILE* file_;
-};
-
-struct Totals {
-  std::int64_t steps = 0, examples = 0, tokens = 0, padded_tokens = 0, peak_bytes = 0;
-  double seconds = 0, last_loss = 0;
-
-  void add(const run::StepReport& report) {
-    ++steps;
-    examples += report.examples;
-    tokens += report.tokens;
-    padded_tokens += report.padded_tokens;
-    peak_bytes = std::max(peak_bytes, *report.peak_bytes);
-    seconds += report.seconds;
-    last_loss = *report.loss;
-  }
-};
 
 Json evaluation_json(const Evaluation& evaluation) {
   if (evaluation.examples == 0) return nullptr;
@@ -68,6 +23,12 @@ Json evaluation_json(const Evaluation& evaluation) {
           {"seconds", evaluation.seconds}};
 }
 
+// What decides the last bits of every sum: another of these, and a resumed run may differ in them.
+std::string arithmetic_of(const Stepper& stepper) {
+  return fmt::format("{}, {} threads, libtorch {}", stepper.device_name(), stepper.threads(),
+                     torch_version());
+}
+
 }  // namespace
 
 void train(const run::EngineJob& job, run::WorkerChannel& channel) {
@@ -75,13 +36,21 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
   Stepper stepper(*training.model, training.tokens, job.options);
   channel.send(hello(false, stepper));
   const std::filesystem::path folder = job.run_folder;
-  std::filesystem::create_directories(folder);
-  StepLog log(folder / "steps.jsonl");
+  const Checkpoints checkpoints(folder, job, training.tokens.content_id(), arithmetic_of(stepper));
+  const auto resumed = checkpoints.resume(*training.model, stepper.optimizer());
+  if (resumed.has_value()) {
+    channel.send(run::Note{
+        .text = fmt::format(
+            "going on after step {}{}", resumed->steps_done,
+            resumed->same_bits ? "" : ", on other threads or another machine: last bits may differ"),
+        .fraction = std::nullopt});
+  }
+  const std::int64_t first = resumed.has_value() ? resumed->steps_done : 0;
+  StepLog log(folder / "steps.jsonl", first);
   const std::int64_t total = training.total_steps();
   const Cut cut = training.cut();
-  Totals totals;
   bool interrupted = false;
-  for (std::int64_t step = 0; step < total; ++step) {
+  for (std::int64_t step = first; step < total; ++step) {
     if (channel.stop_requested()) {
       interrupted = true;
       break;
@@ -94,8 +63,12 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
     }
     const run::StepReport report = report_of(outcome, step + 1, rate);
     log.write(report);
-    totals.add(report);
     channel.send(report);
+    const bool due = job.options.save_every > 0 && (step + 1) % job.options.save_every == 0;
+    if (due && step + 1 < total) checkpoints.save(*training.model, stepper.optimizer(), step + 1);
+  }
+  if (interrupted && log.totals().steps > first) {
+    checkpoints.save(*training.model, stepper.optimizer(), log.totals().steps);
   }
   Evaluation evaluation;
   if (!training.rows.held_out.empty()) {
@@ -104,6 +77,7 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
   }
   const std::filesystem::path saved = folder / "model";
   save_model(*training.model, job.options, saved);
+  const StepLog::Totals& totals = log.totals();
   const Json summary = {{"version", 1},
                         {"split", run::to_string(job.split)},
                         {"steps", totals.steps},
@@ -112,57 +86,13 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
                         {"examples", totals.examples},
                         {"tokens", totals.tokens},
                         {"padded_tokens", totals.padded_tokens},
-                        {"training_seconds", totals.seconds},
+                        {"seconds", totals.seconds},
                         {"final_loss", totals.last_loss},
                         {"peak_bytes", totals.peak_bytes},
                         {"evaluation", evaluation_json(evaluation)},
                         {"model_folder", saved.string()}};
   write_file_atomic(folder / "summary.json", summary.dump(2) + "\n");
   channel.send(run::Done{.result = summary});
-}
-
-void dump(const run::EngineJob& job, run::WorkerChannel& channel) {
-  TrainingJob training(job);
-  Stepper stepper(*training.model, training.tokens, job.options);
-  channel.send(hello(false, stepper));
-  const std::filesystem::path folder = job.run_folder;
-  std::filesystem::create_directories(folder);
-  const std::int64_t total = training.total_steps();
-  const Cut cut = training.cut();
-  const auto first = training.sampler.window(0);
-  std::vector<float> logits;
-  stepper.evaluate(first, cut, &logits);
-  const auto size = static_cast<std::int64_t>(first.size());
-  const std::vector<model::TensorToWrite> logit_tensor = {
-      {"logits", {size, training.model->classifier->classes()}, logits}};
-  model::write_safetensors(folder / "logits.safetensors", logit_tensor);
-
-  stepper.accumulate(first, cut, 0);
-  const auto gradient = stepper.sum_gradients();
-  std::vector<model::TensorToWrite> tensors;
-  for (const Parameter& p : training.model->parameters.all()) {
-    if (!p.trainable) continue;
-    tensors.push_back(
-        {saved_name(p, job.options), p.shape,
-         std::span(gradient).subspan(static_cast<std::size_t>(p.offset), static_cast<std::size_t>(p.count))});
-  }
-  model::write_safetensors(folder / "gradients.safetensors", tensors);
-
-  Json windows = Json::array(), losses = Json::array(), norms = Json::array();
-  for (std::int64_t step = 0; step < total; ++step) {
-    windows.push_back(training.sampler.window(step));
-    const auto outcome =
-        stepper.step(training.sampler.window(step), cut, step, learning_rate_at(job.options, step, total));
-    losses.push_back(outcome.loss);
-    norms.push_back(outcome.grad_norm);
-  }
-  const Json document = {{"version", 1},
-                         {"losses", losses},
-                         {"gradient_norms", norms},
-                         {"windows", windows},
-                         {"initialised", training.model->initialised}};
-  write_file_atomic(folder / "dump.json", dump_line(document) + "\n");
-  channel.send(run::Done{.result = {{"steps", total}}});
 }
 
 }  // namespace batchwright::engine

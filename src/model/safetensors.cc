@@ -111,7 +111,12 @@ void Safetensors::add_file(const std::filesystem::path& path) {
   if (!header.is_object()) broken(path, "has a header that is not a JSON object");
   const auto data = bytes.subspan(sizeof header_bytes + header_bytes);
   for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
+    if (name == "__metadata__") {
+      for (const auto& [key, value] : entry.items()) {
+        if (value.is_string()) metadata_[key] = value.get<std::string>();
+      }
+      continue;
+    }
     if (!tensors_.emplace(name, read_entry(name, entry, data, path)).second) {
       broken(path, fmt::format("holds tensor {} twice", name));
     }
@@ -200,8 +205,10 @@ void copy_as_float(const StoredTensor& tensor, const std::string& name, std::spa
   }
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors) {
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
+  for (const auto& [name, value] : metadata) header["__metadata__"][name] = value;
   std::uint64_t offset = 0;
   for (const TensorToWrite& tensor : tensors) {
     const std::uint64_t bytes = tensor.values.size_bytes();
@@ -212,13 +219,12 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   std::string text = dump_line(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts at a multiple of 8, as the format asks
   const std::uint64_t header_bytes = text.size();
-  std::string content(reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes);
-  content.reserve(sizeof header_bytes + text.size() + offset);
-  content += text;
+  std::vector<std::string_view> pieces = {{reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes},
+                                          text};
   for (const TensorToWrite& tensor : tensors) {
-    content.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes());
+    pieces.emplace_back(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes());
   }
-  write_file_atomic(path, content);
+  write_file_atomic(path, pieces);
 }
 
 }  // namespace batchwright::model

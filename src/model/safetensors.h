@@ -39,6 +39,8 @@ class Safetensors {
 
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const StoredTensor* find(const std::string& name) const;
+  // The strings of __metadata__.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -47,6 +49,7 @@ class Safetensors {
   std::filesystem::path path_;
   std::vector<MappedFile> files_;
   std::map<std::string, StoredTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
 };
 
 // Converts a floating tensor to float32 into out[elements]. Throws Unsupported for integer types.
@@ -59,8 +62,9 @@ struct TensorToWrite {
   std::span<const float> values;
 };
 
-// Writes model weights atomically (temporary file, sync, rename); metadata {"format": "pt"} as Transformers
-// expects.
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors);
+// Writes tensors atomically (temporary file, sync, rename), with {"format": "pt"}, as Transformers expects,
+// and `metadata`.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace batchwright::model

@@ -108,6 +108,9 @@ void TrainingOptions::check() const {
           fmt::format("must be between 0 (every core) and 4096, and is {}", threads));
   require(memory_limit_bytes >= 0, "--memory-limit", "must not be negative");
   require_choice(layout, {"auto", "packed", "sorted", "arrival"}, "--layout");
+  require(save_every >= 0, "--save-every",
+          fmt::format("must be at least 0 (0: never), and is {}", save_every));
+  require(keep >= 1 && keep <= 1000, "--keep", fmt::format("must be between 1 and 1000, and is {}", keep));
   require_choice(checkpointing, {"none", "selective", "full"}, "--checkpointing");
 }
 
@@ -136,7 +139,9 @@ Json to_json(const TrainingOptions& options) {
           {"threads", options.threads},
           {"memory_limit", options.memory_limit_bytes},
           {"layout", options.layout},
-          {"checkpointing", options.checkpointing}};
+          {"checkpointing", options.checkpointing},
+          {"save_every", options.save_every},
+          {"keep", options.keep}};
 }
 
 TrainingOptions training_options_from_json(const Json& object, const std::string& subject) {
@@ -145,7 +150,8 @@ TrainingOptions training_options_from_json(const Json& object, const std::string
                          "lora_targets",    "max_length", "steps",         "epochs",     "learning_rate",
                          "warmup_steps",    "schedule",   "weight_decay",  "adam_beta1", "adam_beta2",
                          "adam_epsilon",    "clip",       "model_dropout", "seed",       "eval_fraction",
-                         "device",          "threads",    "memory_limit",  "layout",     "checkpointing"});
+                         "device",          "threads",    "memory_limit",  "layout",     "checkpointing",
+                         "save_every",      "keep"});
   constexpr double kAny = std::numeric_limits<double>::max();
   TrainingOptions options;
   options.effective_batch = fields.integer("effective_batch", 0, kMostInteger);
@@ -173,6 +179,8 @@ TrainingOptions training_options_from_json(const Json& object, const std::string
   options.memory_limit_bytes = fields.integer("memory_limit", 0, kMostInteger, 0);
   options.layout = fields.text("layout", options.layout);
   options.checkpointing = fields.text("checkpointing", options.checkpointing);
+  options.save_every = fields.integer("save_every", 0, kMostInteger, options.save_every);
+  options.keep = fields.integer("keep", 1, 1000, options.keep);
   options.check();
   return options;
 }
@@ -212,7 +220,8 @@ std::string to_string(const Split& split) {
 }
 
 namespace {
-constexpr std::array<std::string_view, 3> kJobModes = {"trials", "train", "dump"};  // in the order of JobMode
+constexpr std::array<std::string_view, 4> kJobModes = {"trials", "train", "dump",
+                                                       "verify"};  // in the order of JobMode
 }
 
 Json to_json(const EngineJob& job) {
@@ -222,7 +231,8 @@ Json to_json(const EngineJob& job) {
           {"token_file", job.token_file},
           {"run_folder", job.run_folder},
           {"adapter_folder", job.adapter_folder},
-          {"split", job.mode == JobMode::Trials ? Json() : Json(to_string(job.split))},
+          {"split",
+           job.mode == JobMode::Trials || job.mode == JobMode::Verify ? Json() : Json(to_string(job.split))},
           {"options", to_json(job.options)}};
 }
 
@@ -246,7 +256,7 @@ EngineJob engine_job_from_json(const Json& object, const std::string& subject) {
   const Json* options = fields.find("options");
   if (options == nullptr) throw Error(ErrorKind::InvalidInput, subject, "\"options\" is missing");
   job.options = training_options_from_json(*options, subject + ": options");
-  if (job.mode != JobMode::Trials) {
+  if (job.mode == JobMode::Train || job.mode == JobMode::Dump) {
     job.split = parse_split(fields.text("split"), subject + ": split");
     if (job.split.effective_batch() != job.options.effective_batch) {
       throw Error(

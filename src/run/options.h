@@ -50,6 +50,8 @@ struct TrainingOptions {
   std::int64_t memory_limit_bytes = 0;  // 0: none
   std::string layout = "auto";          // auto, packed, sorted, arrival
   std::string checkpointing = "none";   // none, selective, full
+  std::int64_t save_every = 0;          // optimizer steps between checkpoints; 0: none
+  std::int64_t keep = 2;                // how many checkpoints stay on disk
 
   // Throws Usage naming the option that is out of range.
   void check() const;
@@ -71,12 +73,13 @@ struct Split {
 Split parse_split(const std::string& text, const std::string& subject);  // throws Usage
 std::string to_string(const Split& split);                               // "8x4"; "8x4x2" when devices > 1
 
-enum class JobMode { Trials, Train, Dump };
+enum class JobMode { Trials, Train, Dump, Verify };
 
 // The file that starts batchwright-engine: `batchwright-engine JOB.json`, with BATCHWRIGHT_SOCKET set.
 // Trials: load, say hello, then serve `split` messages until `stop`. Train: train with `split`, write
 // steps.jsonl, summary.json and the model under run_folder, mirroring every step on the socket. Dump: write
-// losses, gradients and logits under run_folder, to compare them with another implementation's.
+// losses, gradients and logits under run_folder, to compare them with another implementation's. Verify:
+// compare the gradient of every split, layout and checkpointing mode with the uncut batch's.
 struct EngineJob {
   JobMode mode = JobMode::Trials;
   std::string model_folder;

@@ -57,7 +57,7 @@ TEST_F(TrainVerb, NeverTrainsOverAnotherTraining) {
   EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 0);
   const CapturedOutput again = program.run(train({"--split", "8x4", "--steps", "5"}));
   EXPECT_EQ(again.status.code, 2) << again.text;
-  EXPECT_NE(again.text.find("holds a training already"), std::string::npos) << again.text;
+  EXPECT_NE(again.text.find("holds a training"), std::string::npos) << again.text;
   EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5", "--overwrite"})).status.code, 0);
 }
 

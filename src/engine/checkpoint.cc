@@ -1,0 +1,117 @@
+#include "engine/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "model/safetensors.h"
+
+namespace batchwright::engine {
+namespace {
+
+// Everything in the options that changes the mathematics. How it is cut, where and on how many threads it
+// runs, and how often it is saved are left out: a run may go on elsewhere.
+std::string request_hash(const run::EngineJob& job, const std::string& content_id) {
+  Json options = to_json(job.options);
+  for (const char* name :
+       {"device", "threads", "memory_limit", "layout", "checkpointing", "save_every", "keep"}) {
+    options.erase(name);
+  }
+  return content_hash(dump_line({{"options", options}, {"data", content_id}}));
+}
+
+std::int64_t number_in(const std::map<std::string, std::string>& metadata, const std::string& name,
+                       const std::filesystem::path& path) {
+  const auto found = metadata.find(name);
+  std::int64_t value = -1;
+  if (found != metadata.end()) {
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
+  }
+  if (value < 0) throw Error(ErrorKind::InvalidInput, path.string(), "is not a checkpoint: it lacks " + name);
+  return value;
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(std::filesystem::path run_folder, const run::EngineJob& job, std::string content_id,
+                         std::string arithmetic)
+    : folder_(std::move(run_folder) / "checkpoints"),
+      keep_(job.options.keep),
+      request_(request_hash(job, content_id)),
+      arithmetic_(std::move(arithmetic)) {}
+
+std::vector<std::filesystem::path> Checkpoints::files() const {
+  std::vector<std::filesystem::path> result;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".safetensors")) result.push_back(entry.path());
+  }
+  // Numbers are padded to one width, so the names' order is that of the steps.
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+void Checkpoints::save(const LoadedModel& model, const AdamW& optimizer, std::int64_t steps_done) const {
+  const std::int64_t count = model.parameters.trainable_count();
+  std::vector<std::vector<float>> values;
+  std::vector<model::TensorToWrite> tensors;
+  const std::pair<const char*, const float*> blocks[] = {{"values", model.parameters.trainable_values()},
+                                                         {"moment1", optimizer.moment1()},
+                                                         {"moment2", optimizer.moment2()}};
+  values.reserve(std::size(blocks));
+  for (const auto& [name, data] : blocks) {
+    std::span<const float> view(data, static_cast<std::size_t>(count));
+    if (model.ops->device() != DeviceKind::Cpu) {
+      values.emplace_back(static_cast<std::size_t>(count));
+      model.ops->download(data, count, values.back().data());
+      view = values.back();
+    }
+    tensors.push_back({name, {count}, view});
+  }
+  model::write_safetensors(
+      folder_ / fmt::format("step-{:09}.safetensors", steps_done), tensors,
+      {{"steps_done", std::to_string(steps_done)}, {"request", request_}, {"arithmetic", arithmetic_}});
+  const auto all = files();
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < all.size(); ++i)
+    std::filesystem::remove(all[i]);
+}
+
+std::optional<Checkpoints::Resumed> Checkpoints::resume(const LoadedModel& model, AdamW& optimizer) const {
+  const auto all = files();
+  if (all.empty()) return std::nullopt;
+  const model::Safetensors file = model::Safetensors::open_file(all.back());
+  const auto& metadata = file.metadata();
+  const auto request = metadata.find("request");
+  if (request == metadata.end() || request->second != request_) {
+    throw Error(ErrorKind::InvalidInput, all.back().string(), "belongs to another training request",
+                "Name another folder with --run, or give --overwrite to replace it");
+  }
+  const std::int64_t count = model.parameters.trainable_count();
+  const std::pair<const char*, float*> blocks[] = {{"values", model.parameters.trainable_values()},
+                                                   {"moment1", optimizer.moment1()},
+                                                   {"moment2", optimizer.moment2()}};
+  for (const auto& [name, data] : blocks) {
+    const model::StoredTensor* stored = file.find(name);
+    if (stored == nullptr || stored->elements() != count) {
+      throw Error(ErrorKind::InvalidInput, all.back().string(),
+                  fmt::format("holds no {} of this model", name));
+    }
+    std::vector<float> host(static_cast<std::size_t>(count));
+    model::copy_as_float(*stored, name, host);
+    model.ops->upload(host.data(), count, data);
+  }
+  Resumed resumed{.steps_done = number_in(metadata, "steps_done", all.back())};
+  const auto arithmetic = metadata.find("arithmetic");
+  resumed.same_bits = arithmetic != metadata.end() && arithmetic->second == arithmetic_;
+  optimizer.set_steps_done(resumed.steps_done);
+  return resumed;
+}
+
+}  // namespace batchwright::engine

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "engine/loaded_model.h"
+#include "engine/optimizer.h"
+#include "run/options.h"
+
+namespace batchwright::engine {
+
+// A checkpoint is one safetensors file, run_folder/checkpoints/step-000050.safetensors: the trainable weights
+// and both moments of AdamW, and in its metadata what the next step depends on beside the job file. The
+// sampler and dropout are functions of (seed, step), so the step's number is their whole state.
+class Checkpoints {
+ public:
+  // `arithmetic` names what decides the last bits of a sum: the device, its kernels, the threads, libtorch.
+  Checkpoints(std::filesystem::path run_folder, const run::EngineJob& job, std::string content_id,
+              std::string arithmetic);
+
+  // Written beside, synced, renamed; then all but the newest options.keep are removed.
+  void save(const LoadedModel& model, const AdamW& optimizer, std::int64_t steps_done) const;
+
+  struct Resumed {
+    std::int64_t steps_done = 0;
+    bool same_bits = true;  // false: another thread count or machine wrote it, so the last bits may differ
+  };
+  // Loads the newest checkpoint into the model and the optimizer; nothing when there is none. Throws
+  // InvalidInput when it belongs to another request.
+  std::optional<Resumed> resume(const LoadedModel& model, AdamW& optimizer) const;
+
+ private:
+  std::vector<std::filesystem::path> files() const;  // oldest first
+
+  std::filesystem::path folder_;
+  std::int64_t keep_;
+  std::string request_, arithmetic_;  // request_: a hash of everything that decides the gradients
+};
+
+}  // namespace batchwright::engine
