@@ -9,8 +9,11 @@ namespace batchwright::engine {
 namespace {
 
 Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options) {
-  if (request.micro_tokens == 0 && (request.micro < 1 || request.micro > options.effective_batch)) {
-    throw Error(ErrorKind::Usage, "split", "micro-batch must lie between 1 and the effective batch");
+  const bool within = request.micro >= 1 && request.accum >= 1 && request.micro <= options.effective_batch &&
+                      request.accum <= options.effective_batch / request.micro;
+  if (request.micro_tokens == 0 && !within) {
+    throw Error(ErrorKind::Usage, "split",
+                "micro-batch times accumulation steps must lie within the effective batch");
   }
   return {.micro_batch = request.micro,
           .micro_tokens = request.micro_tokens,
@@ -18,23 +21,29 @@ Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options) {
           .checkpointing = parse_checkpointing(request.checkpointing)};
 }
 
+// The examples of one step: a split says how many, and may ask for fewer than an effective batch (a memory
+// probe needs no more than its micro-batch).
+std::vector<std::uint32_t> rows_of(TrainingJob& training, const run::RunSplit& request, std::int64_t window) {
+  const std::int64_t count =
+      request.micro_tokens > 0 ? training.job.options.effective_batch : request.micro * request.accum;
+  if (request.batch == "longest") return data::longest_rows(training.tokens, training.rows.train, count);
+  auto rows = training.sampler.window(window);
+  if (static_cast<std::int64_t>(rows.size()) > count) rows.resize(static_cast<std::size_t>(count));
+  return rows;
+}
+
 // False when the tuner asked to stop in the middle.
 bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& request,
                run::WorkerChannel& channel) {
-  const run::TrainingOptions& options = training.job.options;
-  const Cut cut = cut_of(request, options);
+  const double learning_rate = training.job.options.learning_rate;
+  const Cut cut = cut_of(request, training.job.options);
   stepper.release_activations();
   reset_peak_bytes();
-  std::vector<std::uint32_t> longest;
-  if (request.batch == "longest") {
-    longest = data::longest_rows(training.tokens, training.rows.train, options.effective_batch);
-  }
   for (std::int64_t i = 0; i < request.steps; ++i) {
     if (channel.stop_requested()) return false;
     const std::int64_t window = request.first_step + i;
-    const auto rows = longest.empty() ? training.sampler.window(window) : longest;
-    channel.send(
-        report_of(stepper.step(rows, cut, window, options.learning_rate), i + 1, options.learning_rate));
+    const auto rows = rows_of(training, request, window);
+    channel.send(report_of(stepper.step(rows, cut, window, learning_rate), i + 1, learning_rate));
   }
   return true;
 }
