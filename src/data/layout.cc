@@ -45,6 +45,25 @@ MicroBatch make_micro_batch(std::span<const std::uint32_t> members, std::span<co
   return batch;
 }
 
+// Without padding nothing is gained by like lengths in one micro-batch, and much by even ones: the longest
+// micro-batch sets the peak. Longest first, each example goes to the lightest micro-batch that has room.
+std::vector<std::vector<std::uint32_t>> deal_evenly(std::span<const std::int32_t> lengths,
+                                                    std::int64_t micro_batch) {
+  const auto room = static_cast<std::size_t>(std::min<std::int64_t>(
+      micro_batch, std::max<std::int64_t>(1, static_cast<std::int64_t>(lengths.size()))));
+  std::vector<std::vector<std::uint32_t>> dealt((lengths.size() + room - 1) / room);
+  std::vector<std::int64_t> tokens(dealt.size(), 0);
+  for (const std::uint32_t example : length_order(lengths)) {
+    std::size_t lightest = dealt.size();
+    for (std::size_t i = 0; i < dealt.size(); ++i) {
+      if (dealt[i].size() < room && (lightest == dealt.size() || tokens[i] < tokens[lightest])) lightest = i;
+    }
+    dealt[lightest].push_back(example);
+    tokens[lightest] += lengths[example];
+  }
+  return dealt;
+}
+
 void require_positive(std::int64_t value, const char* option) {
   if (value < 1) throw Error(ErrorKind::Usage, option, fmt::format("is {}; it must be at least 1", value));
 }
@@ -72,14 +91,20 @@ std::string_view layout_name(Layout layout) {
 std::vector<MicroBatch> cut_window(std::span<const std::int32_t> lengths, std::int64_t micro_batch,
                                    Layout layout) {
   require_positive(micro_batch, "micro-batch");
+  std::vector<MicroBatch> batches;
+  if (layout == Layout::Packed) {
+    for (const auto& members : deal_evenly(lengths, micro_batch)) {
+      batches.push_back(make_micro_batch(members, lengths, false));
+    }
+    return batches;
+  }
   const std::vector<std::uint32_t> order =
       layout == Layout::Arrival ? arrival_order(lengths.size()) : length_order(lengths);
-  std::vector<MicroBatch> batches;
   std::span<const std::uint32_t> rest(order);
   while (!rest.empty()) {
     const auto count =
         static_cast<std::size_t>(std::min<std::int64_t>(micro_batch, static_cast<std::int64_t>(rest.size())));
-    batches.push_back(make_micro_batch(rest.first(count), lengths, layout != Layout::Packed));
+    batches.push_back(make_micro_batch(rest.first(count), lengths, true));
     rest = rest.subspan(count);
   }
   return batches;

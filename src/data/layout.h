@@ -11,7 +11,7 @@ namespace batchwright::data {
 enum class Layout {
   Arrival,  // in the sampler's order, each micro-batch padded to its longest example: what other tools do
   Sorted,   // by length inside the effective batch, then cut and padded: little padding
-  Packed,   // by length, without padding: the linear layers see real tokens only
+  Packed,   // without padding, tokens dealt evenly: the linear layers see real tokens only
 };
 
 Layout parse_layout(std::string_view text);  // "arrival", "sorted", "packed"; throws Usage

@@ -45,6 +45,12 @@ TEST(Layout, SortedPadsLittle) {
   EXPECT_EQ(batches[1].padded_tokens, 16);
 }
 
+TEST(Layout, PackedDealsTokensEvenlySoThatThePeakIsLow) {
+  const std::vector<std::int32_t> lengths = {60, 50, 40, 30, 5, 5, 5, 5};
+  for (const MicroBatch& batch : cut_window(lengths, 2, Layout::Packed)) EXPECT_LE(batch.real_tokens, 65);
+  for (const MicroBatch& batch : cut_window(lengths, 4, Layout::Packed)) EXPECT_EQ(batch.real_tokens, 100);
+}
+
 TEST(Layout, PackedHasNoPadding) {
   for (const MicroBatch& batch : cut_window(kLengths, 4, Layout::Packed)) {
     EXPECT_EQ(batch.padded_tokens, batch.real_tokens);
