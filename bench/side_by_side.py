@@ -15,7 +15,7 @@ import sampler
 from drive import Engine
 
 ROOT = tokens.ROOT
-ENGINE = ROOT / "build" / "release" / "bin" / "batchwright-engine"
+ENGINE = pathlib.Path(os.environ.get("BATCHWRIGHT_ENGINE") or ROOT / "build" / "release" / "bin" / "batchwright-engine")
 EFFECTIVE_BATCH = 32
 WARM_UP_STEPS = 1
 
