@@ -73,11 +73,13 @@ def training_options(data, run, steps):
 
 
 def bare_engine_bytes():
-    """The highest resident size of an engine process that loads nothing."""
-    process = subprocess.Popen([ENGINE, "--version"], stdout=subprocess.DEVNULL)
-    _, _, usage = os.wait4(process.pid, 0)
-    process.returncode = 0
-    return usage.ru_maxrss * 1024
+    """The highest resident size of an engine process that loads nothing. A child's figure starts at what its parent had
+    when it forked, so a small process stands between."""
+    program = ("import os, sys\n"
+               "child = os.posix_spawn(sys.argv[1], [sys.argv[1], '--version'], os.environ)\n"
+               "print(os.wait4(child, 0)[2].ru_maxrss * 1024)")
+    output = subprocess.run([sys.executable, "-S", "-c", program, str(ENGINE)], capture_output=True, text=True, check=True)
+    return int(output.stdout.split()[-1])
 
 
 def highest_resident_bytes(process_id):
