@@ -14,6 +14,9 @@ foreach(header ${headers})
   list(APPEND alone_sources ${source})
 endforeach()
 add_library(headers_alone OBJECT ${alone_sources})
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+  set_target_properties(headers_alone PROPERTIES EXCLUDE_FROM_ALL TRUE)  # once is enough: no other preset finds more
+endif()
 target_link_libraries(headers_alone PRIVATE batchwright_flags batchwright_cli)
 target_compile_options(headers_alone PRIVATE -O0 -g0)
 
