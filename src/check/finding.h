@@ -30,7 +30,8 @@ struct FileReport {
   Verdict verdict = Verdict::Ok;
   std::vector<Finding> findings;
   std::string missing;  // for CannotTell: what would have to be known
-  std::string summary;  // what the file implies when nothing is wrong ("effective batch 64 = ..."); may be empty
+  std::string
+      summary;  // what the file implies when nothing is wrong ("effective batch 64 = ..."); may be empty
 };
 
 }  // namespace batchwright::check

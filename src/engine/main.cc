@@ -20,7 +20,8 @@ void run_job(const run::EngineJob& job, run::WorkerChannel& channel) {
       return train(job, channel);
     case run::JobMode::Dump:
       return dump(job, channel);
-    case run::JobMode::Verify: return verify(job, channel);
+    case run::JobMode::Verify:
+      return verify(job, channel);
   }
 }
 
