@@ -42,6 +42,10 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// Tells the system that these bytes of a MappedFile are not needed soon: they stop counting as resident
+// memory, and are read from the file again if they are.
+void drop_resident_pages(std::span<const std::byte> mapped);
+
 // The index of the first byte that is not part of valid UTF-8, or npos when all of it is valid.
 std::size_t invalid_utf8_at(std::string_view text);
 

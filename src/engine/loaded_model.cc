@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -57,6 +58,7 @@ void copy_checked(const model::StoredTensor& stored, const Parameter& parameter,
 void initialise(const Parameter& parameter, std::span<float> out, const run::TrainingOptions& options,
                 double initializer_range, std::uint64_t stream) {
   RandomStream random(options.seed, RandomUse::Initialisation, stream);
+  std::fill(out.begin(), out.end(), 0.0f);
   if (ends_with(parameter.name, ".lora_A.weight")) {
     const double bound =
         1 / std::sqrt(static_cast<double>(parameter.shape[1]));  // kaiming_uniform with a = sqrt(5)
@@ -117,24 +119,25 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
   std::uint64_t stream = 0;
   for (ParameterId id = 0; id < parameters.all().size(); ++id, ++stream) {
     const Parameter& p = parameters.at(id);
-    std::vector<float> host(static_cast<std::size_t>(p.count));
-    if (adapter.has_value()) {
-      if (const model::StoredTensor* stored = adapter->find("base_model.model." + p.name)) {
-        copy_checked(*stored, p, host, adapter->path());
-        result->set_values(id, host);
-        continue;
-      }
-    }
-    if (const model::StoredTensor* stored = find_stored(weights, p.name)) {
-      copy_checked(*stored, p, host, weights.path());
+    // On the CPU straight into place, and the file's pages let go: loading must not need more than training.
+    const bool in_place = result->ops->device() == DeviceKind::Cpu;
+    std::vector<float> staging(in_place ? 0 : static_cast<std::size_t>(p.count));
+    const std::span<float> destination =
+        in_place ? std::span<float>(parameters.value(id), static_cast<std::size_t>(p.count)) : staging;
+    const model::StoredTensor* trained =
+        adapter.has_value() ? adapter->find("base_model.model." + p.name) : nullptr;
+    const model::StoredTensor* stored = trained != nullptr ? trained : find_stored(weights, p.name);
+    if (stored != nullptr) {
+      copy_checked(*stored, p, destination, trained != nullptr ? adapter->path() : weights.path());
+      drop_resident_pages(stored->bytes);
     } else if (may_be_missing(p.name)) {
-      initialise(p, host, options, result->config.initializer_range, stream);
+      initialise(p, destination, options, result->config.initializer_range, stream);
       result->initialised.push_back(p.name);
     } else {
       throw Error(ErrorKind::InvalidInput, weights.path().string(), fmt::format("lacks tensor {}", p.name),
                   "config.json and the weights belong to different models");
     }
-    result->set_values(id, host);
+    if (!in_place) result->set_values(id, staging);
   }
   return result;
 }

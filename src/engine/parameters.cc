@@ -22,8 +22,8 @@ ParameterId Parameters::declare(std::string name, std::vector<std::int64_t> shap
 }
 
 void Parameters::allocate(DeviceKind device) {
-  trainable_ = Buffer(trainable_count_ * 4, true, device);
-  frozen_ = Buffer(frozen_count_ * 4, true, device);
+  trainable_ = Buffer(trainable_count_ * 4, false, device);
+  frozen_ = Buffer(frozen_count_ * 4, false, device);
 }
 
 float* Parameters::value(ParameterId id) const {

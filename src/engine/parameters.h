@@ -28,7 +28,7 @@ class Parameters {
  public:
   // Tensors declared one after the other are adjacent in memory: fused projections rely on it.
   ParameterId declare(std::string name, std::vector<std::int64_t> shape, bool trainable, bool decays);
-  void allocate(DeviceKind device);  // after the last declare; throws Error(OutOfMemory)
+  void allocate(DeviceKind device);  // after the last declare; values are not set; throws Error(OutOfMemory)
 
   const std::vector<Parameter>& all() const { return all_; }
   const Parameter& at(ParameterId id) const { return all_[id]; }
