@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "check/explore.h"
+#include "check/scan.h"
 #include "check/syntax.h"
 
 namespace batchwright::check {
@@ -46,12 +48,10 @@ void append_cell(const Json& cell, std::string& code) {
 }  // namespace
 
 bool may_hold_loop(std::string_view source) {
-  static constexpr std::string_view kWords[] = {"backward",      "apply_gradients", "apply_updates",
-                                                "training_step", "compute_loss",    "accumulate_grad",
-                                                "MultiSteps",    "GradientTape"};
-  for (const auto word : kWords)
-    if (contains(source, word)) return true;
-  return false;
+  const auto has = [&](std::string_view word) { return contains(source, word); };
+  if ((has("backward(") || has("autograd.grad(")) && (has("step(") || has(".grad"))) return true;
+  if (has("training_step(") || (has("compute_loss(") && has("Trainer)"))) return true;
+  return has("apply_gradients(") || has("apply_updates(") || has("MultiSteps(") || has(".minimize(");
 }
 
 FileReport check_python(std::string_view source, const std::string& path) {
@@ -61,6 +61,18 @@ FileReport check_python(std::string_view source, const std::string& path) {
   const Module module = parse_python(source);
   if (module.incomplete)
     return cannot_tell(path, "the file is nested too deeply or too large to be read as a whole");
+  const Scan scan(module, source);
+  const Judgement judgement = explore(module, scan);
+  report.findings = judgement.findings;
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.line < b.line; });
+  for (const Finding& finding : report.findings)
+    if (finding.severity == Severity::Mistake) report.verdict = Verdict::Mistake;
+  if (module.has_errors && !judgement.trains && scan.accumulates())
+    return cannot_tell(path,
+                       "parts of the file are not valid Python, and no training loop shows in the rest");
+  if (report.verdict == Verdict::Ok && !judgement.missing.empty())
+    return cannot_tell(path, judgement.missing);
   return report;
 }
 

@@ -2,301 +2,21 @@
 
 #include <tree_sitter/api.h>
 
-#include <charconv>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
+#include <string>
+
+#include "check/syntax_translate.h"
 
 extern "C" const TSLanguage* tree_sitter_python(void);
 
 namespace batchwright::check {
 namespace {
 
-constexpr int kMaxDepth = 120;
 constexpr std::uint64_t kMaxParseMicroseconds = 3'000'000;
+constexpr int kMaxBranches = 300;  // each elif nests in the one before
 
-// Translates tree-sitter's concrete tree into the small syntax of this room.
-class Translator {
- public:
-  Translator(std::string_view source, Module& module) : source_(source), module_(module) {}
-
-  void block(TSNode node, std::vector<Stmt*>& out) {
-    if (ts_node_is_null(node)) return;
-    if (++depth_ > kMaxDepth) {
-      module_.incomplete = true;
-    } else {
-      for (TSNode child : named(node)) statement(child, out);
-    }
-    --depth_;
-  }
-
- private:
-  static std::vector<TSNode> named(TSNode node) {
-    std::vector<TSNode> kids;
-    TSTreeCursor cursor = ts_tree_cursor_new(node);
-    if (ts_tree_cursor_goto_first_child(&cursor)) {
-      do {
-        TSNode child = ts_tree_cursor_current_node(&cursor);
-        if (ts_node_is_named(child) && type(child) != "comment") kids.push_back(child);
-      } while (ts_tree_cursor_goto_next_sibling(&cursor));
-    }
-    ts_tree_cursor_delete(&cursor);
-    return kids;
-  }
-  static std::string_view type(TSNode node) { return ts_node_type(node); }
-  static TSNode field(TSNode node, std::string_view name) {
-    return ts_node_child_by_field_name(node, name.data(), static_cast<std::uint32_t>(name.size()));
-  }
-  std::string_view text(TSNode node) const {
-    if (ts_node_is_null(node)) return {};
-    const auto begin = ts_node_start_byte(node), end = ts_node_end_byte(node);
-    return source_.substr(begin, end - begin);
-  }
-  static int line(TSNode node) { return static_cast<int>(ts_node_start_point(node).row) + 1; }
-
-  Expr* make(ExprKind kind, TSNode node, std::vector<Expr*> kids = {}, std::string_view word = {}) {
-    Expr& made = module_.expressions.emplace_back();
-    made.kind = kind;
-    made.line = line(node);
-    made.kids = std::move(kids);
-    made.text = word;
-    made.source = text(node);
-    return &made;
-  }
-  Stmt* add(StmtKind kind, TSNode node, std::vector<Stmt*>& out) {
-    Stmt& made = module_.statements.emplace_back();
-    made.kind = kind;
-    made.line = line(node);
-    made.last_line = static_cast<int>(ts_node_end_point(node).row) + 1;
-    out.push_back(&made);
-    return &made;
-  }
-  void flatten_targets(TSNode node, std::vector<Expr*>& out) { out.push_back(expression(node)); }
-
-  Expr* expression(TSNode node);
-  Expr* compare(TSNode node);
-  Expr* call(TSNode node);
-  Expr* string(TSNode node);
-  Expr* number(TSNode node);
-  Expr* comprehension(TSNode node);
-  Expr* lambda(TSNode node);
-  Expr* sequence(ExprKind kind, TSNode node) {
-    std::vector<Expr*> kids;
-    for (TSNode child : named(node)) kids.push_back(expression(child));
-    return make(kind, node, std::move(kids));
-  }
-  Expr* slice(TSNode node);
-  Expr* dictionary(TSNode node);
-
-  void statement(TSNode node, std::vector<Stmt*>& out);
-  void simple(TSNode node, std::vector<Stmt*>& out);
-  void assignment(TSNode node, std::vector<Stmt*>& out);
-  void branch(TSNode node, std::vector<Stmt*>& out);
-  void loop(TSNode node, std::vector<Stmt*>& out);
-  void with(TSNode node, std::vector<Stmt*>& out);
-  void attempt(TSNode node, std::vector<Stmt*>& out);
-  void definition(TSNode node, std::vector<Stmt*>& out, std::vector<Expr*> decorators);
-  void import(TSNode node, std::vector<Stmt*>& out);
-
-  std::string_view source_;
-  Module& module_;
-  int depth_ = 0;
-};
-
-Expr* Translator::expression(TSNode node) {
-  if (ts_node_is_null(node)) return nullptr;
-  struct Depth {
-    int& value;
-    explicit Depth(int& at) : value(at) { ++value; }
-    ~Depth() { --value; }
-  } depth(depth_);
-  if (depth_ > kMaxDepth) {
-    module_.incomplete = true;
-    return make(ExprKind::Other, node);
-  }
-  const auto kind = type(node);
-  if (kind == "identifier" || kind == "keyword_identifier") return make(ExprKind::Name, node, {}, text(node));
-  if (kind == "integer" || kind == "float") return number(node);
-  if (kind == "string" || kind == "concatenated_string") return string(node);
-  if (kind == "true" || kind == "false" || kind == "none" || kind == "ellipsis")
-    return make(ExprKind::Constant, node, {}, text(node));
-  if (kind == "attribute")
-    return make(ExprKind::Attribute, node, {expression(field(node, "object"))},
-                text(field(node, "attribute")));
-  if (kind == "call") return call(node);
-  if (kind == "subscript") return sequence(ExprKind::Subscript, node);
-  if (kind == "slice") return slice(node);
-  if (kind == "unary_operator" || kind == "not_operator") {
-    const auto word = kind == "not_operator" ? std::string_view("not") : text(field(node, "operator"));
-    return make(ExprKind::Unary, node, {expression(field(node, "argument"))}, word);
-  }
-  if (kind == "binary_operator" || kind == "boolean_operator")
-    return make(ExprKind::Binary, node, {expression(field(node, "left")), expression(field(node, "right"))},
-                text(field(node, "operator")));
-  if (kind == "comparison_operator") return compare(node);
-  if (kind == "conditional_expression") {
-    auto* made = sequence(ExprKind::Conditional, node);
-    if (made->kids.size() != 3) made->kind = ExprKind::Other;
-    return made;
-  }
-  if (kind == "parenthesized_expression" || kind == "await" || kind == "interpolation" || kind == "type") {
-    const auto kids = named(node);
-    return kids.empty() ? make(ExprKind::Other, node) : expression(kids.front());
-  }
-  if (kind == "tuple" || kind == "expression_list" || kind == "pattern_list" || kind == "tuple_pattern")
-    return sequence(ExprKind::Tuple, node);
-  if (kind == "list" || kind == "set" || kind == "list_pattern") return sequence(ExprKind::List, node);
-  if (kind == "dictionary") return dictionary(node);
-  if (kind.ends_with("comprehension") || kind == "generator_expression") return comprehension(node);
-  if (kind == "lambda") return lambda(node);
-  if (kind == "list_splat" || kind == "list_splat_pattern") {
-    auto* made = sequence(ExprKind::Starred, node);
-    made->text = "*";
-    return made;
-  }
-  if (kind == "dictionary_splat" || kind == "dictionary_splat_pattern") {
-    auto* made = sequence(ExprKind::Starred, node);
-    made->text = "**";
-    return made;
-  }
-  if (kind == "named_expression")
-    return make(ExprKind::Named, node, {expression(field(node, "name")), expression(field(node, "value"))});
-  if (kind == "assignment") return expression(field(node, "right"));
-  return sequence(ExprKind::Other, node);
-}
-
-Expr* Translator::number(TSNode node) {
-  auto* made = make(ExprKind::Number, node);
-  std::string digits;
-  for (char c : text(node))
-    if (c != '_') digits += c;
-  if (digits.size() > 1 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'b' || digits[1] == 'o')) {
-    const int base = digits[1] == 'x' ? 16 : digits[1] == 'b' ? 2 : 8;
-    made->number = static_cast<double>(std::strtoull(digits.c_str() + 2, nullptr, base));
-  } else {
-    std::from_chars(digits.data(), digits.data() + digits.size(), made->number);
-  }
-  return made;
-}
-
-Expr* Translator::string(TSNode node) {
-  auto* made = make(ExprKind::String, node);
-  for (TSNode child : named(node)) {
-    const auto kind = type(child);
-    if (kind == "string_content") {
-      if (made->text.empty()) made->text = text(child);
-      for (TSNode part : named(child))
-        if (type(part) == "interpolation") made->kids.push_back(expression(part));
-    } else if (kind == "interpolation") {
-      made->kids.push_back(expression(child));
-    } else if (kind == "string") {
-      Expr* part = string(child);
-      if (made->text.empty()) made->text = part->text;
-      made->kids.insert(made->kids.end(), part->kids.begin(), part->kids.end());
-    }
-  }
-  return made;
-}
-
-Expr* Translator::call(TSNode node) {
-  auto* made = make(ExprKind::Call, node, {expression(field(node, "function"))});
-  const TSNode arguments = field(node, "arguments");
-  if (ts_node_is_null(arguments)) return made;
-  if (type(arguments) == "generator_expression") {
-    made->kids.push_back(expression(arguments));
-    return made;
-  }
-  for (TSNode child : named(arguments)) {
-    if (type(child) == "keyword_argument")
-      made->keywords.emplace_back(text(field(child, "name")), expression(field(child, "value")));
-    else
-      made->kids.push_back(expression(child));
-  }
-  return made;
-}
-
-Expr* Translator::compare(TSNode node) {
-  // Operands are named children and operators the unnamed ones between them ("not in", "is not" are one
-  // token).
-  std::vector<TSNode> operands;
-  std::vector<std::string_view> operators;
-  if (ts_node_child_count(node) > 64) return make(ExprKind::Other, node);  // reaching child i costs i
-  for (std::uint32_t i = 0; i < ts_node_child_count(node); ++i) {
-    TSNode child = ts_node_child(node, i);
-    if (ts_node_is_named(child)) {
-      if (type(child) != "comment") operands.push_back(child);
-    } else {
-      operators.push_back(type(child));
-    }
-  }
-  Expr* whole = nullptr;
-  for (std::size_t i = 0; i < operators.size() && i + 1 < operands.size(); ++i) {
-    Expr* part =
-        make(ExprKind::Compare, node, {expression(operands[i]), expression(operands[i + 1])}, operators[i]);
-    whole = whole ? make(ExprKind::Binary, node, {whole, part}, "and") : part;
-  }
-  return whole ? whole : make(ExprKind::Other, node);
-}
-
-Expr* Translator::slice(TSNode node) {
-  auto* made = make(ExprKind::Slice, node, {nullptr, nullptr, nullptr});
-  std::size_t place = 0;
-  for (std::uint32_t i = 0; i < ts_node_child_count(node) && place < 3; ++i) {
-    TSNode child = ts_node_child(node, i);
-    if (ts_node_is_named(child))
-      made->kids[place] = expression(child);
-    else
-      ++place;
-  }
-  return made;
-}
-
-Expr* Translator::dictionary(TSNode node) {
-  auto* made = make(ExprKind::Dict, node);
-  for (TSNode child : named(node)) {
-    if (type(child) == "pair") {
-      made->kids.push_back(expression(field(child, "key")));
-      made->kids.push_back(expression(field(child, "value")));
-    } else {
-      made->kids.push_back(nullptr);
-      made->kids.push_back(expression(child));
-    }
-  }
-  return made;
-}
-
-Expr* Translator::comprehension(TSNode node) {
-  auto* made = make(ExprKind::Comprehension, node);
-  for (TSNode child : named(node)) {
-    if (type(child) == "for_in_clause") {
-      made->kids.push_back(expression(field(child, "left")));
-      made->kids.push_back(expression(field(child, "right")));
-      made->kids.push_back(nullptr);
-    } else if (type(child) == "if_clause") {
-      const auto parts = named(child);
-      if (made->kids.size() >= 4 && !parts.empty()) made->kids.back() = expression(parts.front());
-    } else if (made->kids.empty()) {
-      if (type(child) == "pair")
-        made->kids.push_back(make(ExprKind::Tuple, child,
-                                  {expression(field(child, "key")), expression(field(child, "value"))}));
-      else
-        made->kids.push_back(expression(child));
-    }
-  }
-  if (made->kids.size() < 4) made->kind = ExprKind::Other;
-  return made;
-}
-
-Expr* Translator::lambda(TSNode node) {
-  auto* made = make(ExprKind::Lambda, node, {expression(field(node, "body"))});
-  const TSNode parameters = field(node, "parameters");
-  if (!ts_node_is_null(parameters))
-    for (TSNode child : named(parameters)) {
-      TSNode name = type(child) == "default_parameter" ? field(child, "name") : child;
-      made->names.push_back(text(name));
-    }
-  return made;
-}
+}  // namespace
 
 void Translator::statement(TSNode node, std::vector<Stmt*>& out) {
   const auto kind = type(node);
@@ -369,7 +89,12 @@ void Translator::branch(TSNode node, std::vector<Stmt*>& out) {
   made->value = expression(field(node, "condition"));
   block(field(node, "consequence"), made->body);
   Stmt* last = made;
+  int branches = 0;
   for (TSNode child : named(node)) {
+    if (type(child) == "elif_clause" && ++branches > kMaxBranches) {
+      module_.incomplete = true;
+      break;
+    }
     if (type(child) == "elif_clause") {
       auto* next = add(StmtKind::If, child, last->orelse);
       next->value = expression(field(child, "condition"));
@@ -484,8 +209,6 @@ void Translator::import(TSNode node, std::vector<Stmt*>& out) {
     }
   }
 }
-
-}  // namespace
 
 Module parse_python(std::string_view source) {
   Module module;

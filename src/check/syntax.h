@@ -29,6 +29,7 @@ enum class ExprKind {
   Lambda,         // kids[0]: body; names: parameters
   Starred,        // *kids[0] or **kids[0], by text
   Named,          // kids[0] := kids[1]
+  Yield,          // kids[0] when there is a value
   Other,          // anything else; kids are its parts
 };
 

@@ -1,0 +1,396 @@
+#include "check/library.h"
+#include "check/machine.h"
+#include "check/roles.h"
+
+namespace batchwright::check {
+namespace {
+
+using Type = Value::Type;
+constexpr long kBudget = 120'000;
+
+// "x is not None", "not x", "x == True" and "x" ask one question; returns its text and whether it is negated.
+std::pair<std::string, bool> question(const Expr* condition) {
+  bool negated = false;
+  for (;;) {
+    if (condition->kind == ExprKind::Unary && condition->text == "not" && !condition->kids.empty()) {
+      negated = !negated;
+      condition = condition->kids[0];
+    } else if (condition->kind == ExprKind::Compare && condition->kids[1]->kind == ExprKind::Constant &&
+               (condition->kids[1]->text == "None" || condition->kids[1]->text == "False")) {
+      if (condition->text == "is" || condition->text == "==") negated = !negated;
+      condition = condition->kids[0];
+    } else {
+      break;
+    }
+  }
+  std::string text;
+  for (char c : condition->source.substr(0, 160))
+    if (c != ' ' && c != '\n' && c != '\\') text += c;
+  // A bare count: "N > 1" asks whether there is accumulation.
+  const std::string word = lower(text);
+  if (contains_any(word, {"amp", "fp16", "scaler", "mixed_precision", "autocast", "half"}) &&
+      !contains_any(word, {"sample", "example", "clamp", "%"}))
+    text = "(mixed precision)";
+  return {text, negated};
+}
+
+}  // namespace
+
+Machine::Machine(const Module& module, const Scan& scan, World world)
+    : module_(module),
+      scan_(scan),
+      world_(std::move(world)),
+      globals_(std::make_shared<Scope>()),
+      scope_(globals_),
+      budget_(kBudget) {
+  trace_.used_fsdp =
+      scan_.mentions("FSDP") || scan_.mentions("FullyShardedDataParallel") || scan_.mentions("fully_shard");
+}
+
+Flow Machine::execute(const std::vector<Stmt*>& block) {
+  for (const Stmt* statement : block) {
+    const Flow flow = execute(statement);
+    if (flow != Flow::Normal) return flow;
+    if (budget_ <= 0) return Flow::Return;
+  }
+  return Flow::Normal;
+}
+
+Flow Machine::execute(const Stmt* statement) {
+  if (!spend()) return Flow::Return;
+  line_ = statement->line;
+  switch (statement->kind) {
+    case StmtKind::Expression:
+      evaluate(statement->value);
+      return Flow::Normal;
+    case StmtKind::Assign:
+      execute_assign(statement);
+      return Flow::Normal;
+    case StmtKind::AugAssign:
+      execute_augmented(statement);
+      return Flow::Normal;
+    case StmtKind::If:
+      return execute_if(statement);
+    case StmtKind::For:
+      return execute_for(statement);
+    case StmtKind::While:
+      return execute_while(statement);
+    case StmtKind::With:
+      return execute_with(statement);
+    case StmtKind::Try:
+      return execute_try(statement);
+    case StmtKind::Function:
+    case StmtKind::Class:
+      define(statement);
+      return Flow::Normal;
+    case StmtKind::Return: {
+      Value result = statement->value ? evaluate(statement->value) : none_value();
+      if (statement->value) {
+        Library{*this}.report_returned(result, statement->line);
+        if (statement->value->kind == ExprKind::Binary && statement->value->text == "/")
+          Library{*this}.note_division(result, statement->line);
+      }
+      returned_ = std::move(result);
+      return Flow::Return;
+    }
+    case StmtKind::Break:
+      return Flow::Break;
+    case StmtKind::Continue:
+      return Flow::Continue;
+    case StmtKind::Raise:
+      return Flow::Raise;
+    case StmtKind::Import:
+      for (const auto& [local, dotted] : statement->imports) scope_->set(local, named(dotted));
+      return Flow::Normal;
+    case StmtKind::Global:
+      for (const Expr* target : statement->targets)
+        if (target->kind == ExprKind::Name) scope_->outer.push_back(target->text);
+      return Flow::Normal;
+    default:
+      return Flow::Normal;
+  }
+}
+
+void Machine::define(const Stmt* statement) {
+  Value made;
+  made.type = statement->kind == StmtKind::Function ? Type::Function : Type::Class;
+  made.heap = std::make_shared<Heap>();
+  made.heap->definition = statement;
+  made.heap->scope = scope_;
+  scope_->set(statement->text, std::move(made));
+}
+
+bool Machine::decide(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects) {
+  const auto known = truth(evaluate(condition));
+  if (known) return *known;
+  return decide_open(condition, then_effects, else_effects);
+}
+
+bool Machine::decide_open(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects) {
+  const auto [text, negated] = question(condition);
+  const std::string word = lower(text);
+  const auto chosen = world_.choices.find(text);
+  if (chosen != world_.choices.end()) {
+    decisions_[text] = chosen->second;
+    return chosen->second != negated;
+  }
+  // Healthy numbers: the branch for a NaN is never the ordinary one.
+  if (contains_any(word, {"isnan", "isinf", "overflow"})) return negated;
+  if (contains_any(word, {"isfinite"})) return !negated;
+  const bool only_leaves = (then_effects & kLeaves) && !(then_effects & kTraining);
+  if (only_leaves && !(else_effects & kTraining)) return false;
+  const bool usual = usual_side(text) != negated;
+  if ((then_effects | else_effects) & kTraining) {
+    decisions_.emplace(text, usual_side(text));
+    // A condition that changes with every iteration and decides over the step is a boundary that cannot be
+    // seen.
+    const bool per_iteration =
+        contains_any(text, {"(", "%"}) &&
+        !contains_any(word, {"isinstance", "hasattr", "getattr", "is_available", "is_initialized",
+                             "world_size", "rank", "exists", "len(", "callable", "any(", "all(", "random",
+                             "print", "get(", "float(", "int(", "str(", "type("});
+    if (loops_ > 0 && (then_effects & kDoesStep) && !(else_effects & kDoesStep) && per_iteration) {
+      trace_.unknown_boundary = true;
+      trace_.unknown_what = text;
+    }
+    return usual;
+  }
+  return usual;
+}
+
+Flow Machine::execute_if(const Stmt* statement) {
+  const bool then =
+      decide(statement->value, scan_.effects(statement->body), scan_.effects(statement->orelse));
+  return execute(then ? statement->body : statement->orelse);
+}
+
+Flow Machine::execute_with(const Stmt* statement) {
+  const auto before = contexts_.size();
+  std::vector<Value> entered;
+  for (const auto& [context, target] : statement->items) {
+    if (context && context->kind == ExprKind::Binary && context->text == "and" &&
+        (scan_.effects(context) & kEntersContext)) {
+      // `with a() and b()` enters b() only.
+      trace_.context_line = statement->line;
+      trace_.unentered_context = true;
+    }
+    Value value = evaluate(context);
+    if (value.is(Type::Object) &&
+        (value.heap->role == Role::NoSync || value.heap->role == Role::Accumulate)) {
+      Library{*this}.enter(value, statement->line);
+    } else if (value.is(Type::Sequence) && context && (scan_.effects(context) & kEntersContext)) {
+      for (const Value& item : value.heap->items)
+        if (item.is(Type::Object)) Library{*this}.enter(item, statement->line);
+    }
+    if (target) assign(target, value, context);
+  }
+  const Flow flow = execute(statement->body);
+  contexts_.resize(before);
+  return flow;
+}
+
+Flow Machine::execute_try(const Stmt* statement) {
+  ++try_depth_;
+  Flow flow = Flow::Normal;
+  try {
+    flow = execute(statement->body);
+  } catch (const StopIteration&) {
+    flow = Flow::Raise;
+  }
+  --try_depth_;
+  if (flow == Flow::Raise) flow = execute(statement->handlers);
+  if (flow == Flow::Normal) flow = execute(statement->orelse);
+  return flow;
+}
+
+void Machine::execute_assign(const Stmt* statement) {
+  if (!statement->value) return;
+  Value value = evaluate(statement->value);
+  const Expr* written = statement->value;
+  if (written->kind == ExprKind::Binary && written->text == "/" && statement->targets.size() == 1 &&
+      written->kids[0] && written->kids[0]->source == statement->targets[0]->source)
+    Library{*this}.note_division(value, statement->line);
+  for (const Expr* target : statement->targets) assign(target, value, statement->value);
+}
+
+void Machine::execute_augmented(const Stmt* statement) {
+  const Expr* target = statement->targets.empty() ? nullptr : statement->targets[0];
+  if (!target || !statement->value) return;
+  const Value left = evaluate(target);
+  Value right = evaluate(statement->value);
+  const auto op = statement->text;
+  if ((op == "/" || op == "*" || op == "%") && statement->value->kind == ExprKind::Number &&
+      window_literal(statement->value->number) > 0)
+    right = number_value(window_literal(statement->value->number), kAccumulation);
+  if (left.is(Type::Object) && left.heap->role == Role::Gradient) {
+    Library{*this}.scale_gradients(right, op, statement->line);
+    return;
+  }
+  if (right.is(Type::Object) && right.heap->role == Role::Gradient) {  // p.data -= lr * p.grad
+    if (op == "-" || op == "+")
+      Library{*this}.step(Library{*this}.optimizer_id(named("manual")), statement->line, false);
+    return;
+  }
+  if (left.is(Type::Sequence) && op == "+") {
+    auto& items = left.heap->items;
+    if (right.is(Type::Sequence) && items.size() < 256)
+      items.insert(items.end(), right.heap->items.begin(), right.heap->items.end());
+    return;
+  }
+  Value result = binary(op, left, right, target);
+  if (left.is(Type::Object) && left.heap->role == Role::Cell) {
+    left.heap->items[0] = std::move(result);
+    return;
+  }
+  if ((op == "/" || op == "*") && result.has_terms() && (right.taint & kAccumulation))
+    Library{*this}.note_division(result, statement->line);
+  // Counting open things: a counter that starts open stays a counter.
+  if (result.is(Type::Number) && (op == "+" || op == "-")) result.taint |= kIndex;
+  assign(target, std::move(result), target);
+}
+
+// N computed from an effective batch has to divide by every process that takes part.
+void Machine::note_effective_batch(const Value& steps) {
+  if (!(steps.taint & kGlobalBatch) || (steps.taint & kAccumulation)) return;
+  const bool distributed = scan_.mentions("init_process_group") ||
+                           scan_.mentions("DistributedDataParallel") || scan_.mentions("DDP(") ||
+                           scan_.mentions("DistributedSampler") || scan_.mentions("WORLD_SIZE") ||
+                           scan_.mentions("get_world_size");
+  const bool nodes = scan_.mentions("nnodes") || scan_.mentions("num_nodes") || scan_.mentions("NNODES") ||
+                     scan_.mentions("WORLD_SIZE") || scan_.mentions("get_world_size") ||
+                     scan_.mentions("n_nodes") || scan_.mentions("node_rank");
+  const bool none = !(steps.taint & (kWorld | kLocalWorld)) && distributed;
+  const bool local_only = (steps.taint & kLocalWorld) && !(steps.taint & kWorld) && nodes;
+  if (none || local_only) trace_.effective_batch_line = line_;
+}
+
+// What a name says about a value that was computed from open parts.
+void Machine::tag_by_name(std::string_view name, Value& value, const Expr* source) {
+  const bool window = names_accumulation(name) || scan_.is_window_name(name);
+  if (value.is(Type::Number) && source && source->kind == ExprKind::Number && !window)
+    if (const auto role = guess_number(name))
+      value.taint |= role->taint & (kWorld | kLocalWorld | kBatchSize | kGlobalBatch);
+  if (window && value.is(Type::Number) && !value.is_bool) {
+    note_effective_batch(value);
+    const bool literal = source && source->kind == ExprKind::Number;
+    if (value.taint & kIndex) return;
+    // N = 1 is accumulation switched off, and a large N would only make the simulation long.
+    if (literal && value.number >= 1) value.number = world_.accumulation;
+    if (value.number == 0) return;
+    value.taint |= kAccumulation;
+    if (!literal && value.number < 2) value.number = world_.accumulation;
+    if (value.number > 32) value.number = world_.accumulation;
+    return;
+  }
+  if (window && value.opaque() && !value.has_terms()) {
+    value = number_value(world_.accumulation, kAccumulation);
+    return;
+  }
+  if (window && value.has_terms() && value.terms->size() == 1 && value.terms->front().window == 1) {
+    value = number_value(world_.accumulation, kAccumulation);
+    return;
+  }
+  const std::string word = lower(name);
+  if (value.is(Type::Number) && value.number > 2 &&
+      contains_any(word, {"epochs", "num_epoch", "n_epoch", "max_epoch"}))
+    value.number = 2;
+  if (value.has_terms() && names_count(name) && !contains_any(word, {"loss"})) {
+    for (const Term& term : *value.terms) trace_.symbols[static_cast<std::size_t>(term.symbol)].count = true;
+    if (names_window_count(name)) value.taint |= kWindowCount;
+  }
+}
+
+void Machine::assign(const Expr* target, Value value, const Expr* source) {
+  if (!target) return;
+  switch (target->kind) {
+    case ExprKind::Name:
+      tag_by_name(target->text, value, source);
+      scope_->set(target->text, std::move(value));
+      return;
+    case ExprKind::Attribute:
+      assign_attribute(target, std::move(value));
+      return;
+    case ExprKind::Subscript:
+      assign_subscript(target, std::move(value));
+      return;
+    case ExprKind::Starred:
+      if (!target->kids.empty()) assign(target->kids[0], {}, nullptr);
+      return;
+    case ExprKind::Tuple:
+    case ExprKind::List: {
+      const bool spread =
+          value.is(Type::Sequence) && !value.heap->uniform && value.heap->items.size() == target->kids.size();
+      for (std::size_t i = 0; i < target->kids.size(); ++i) {
+        if (spread) {
+          assign(target->kids[i], value.heap->items[i], nullptr);
+        } else if (value.is(Type::Sequence) && value.heap->uniform && !value.heap->items.empty()) {
+          assign(target->kids[i], value.heap->items[0], nullptr);
+        } else if (value.has_terms() && source && source->kind == ExprKind::Call) {
+          assign(target->kids[i],
+                 value.terms->size() == 1 && value.terms->front().window == 1 ? symbol_value(target->kids[i])
+                                                                              : value,
+                 source);
+        } else {
+          Value part;
+          part.number = value.opaque() ? value.number : 0;
+          // Names make up for what an open sequence does not tell: `model, optimizer = setup()`.
+          if (!value.has_terms() && target->kids[i]->kind == ExprKind::Name &&
+              (value.name || value.is(Type::Object)))
+            part = named(std::string(target->kids[i]->text));
+          if (value.is(Type::Iterator)) part = {};
+          assign(target->kids[i], part, nullptr);
+        }
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void Machine::assign_attribute(const Expr* target, Value value) {
+  const Value object = evaluate(target->kids[0]);
+  const auto name = target->text;
+  if (name == "grad") {
+    Library{*this}.set_gradient(value, target->line);
+    return;
+  }
+  if (name == "require_backward_grad_sync") {
+    const auto known = truth(value);
+    sync_required_ = !known || *known;
+    if (known && !*known) {
+      trace_.used_no_sync = true;
+      trace_.context_line = target->line;
+    }
+    return;
+  }
+  if (object.is(Type::Object) && object.heap->role == Role::Gradient) return;  // p.grad.data = ...
+  tag_by_name(name, value, nullptr);
+  if (object.is(Type::Object) || object.is(Type::Dict)) {
+    object.heap->fields[std::string(name)] = std::move(value);
+  } else if (object.opaque() && object.name) {
+    paths_[*object.name + "." + std::string(name)] = std::move(value);
+  }
+}
+
+void Machine::assign_subscript(const Expr* target, Value value) {
+  if (target->kids.size() < 2) return;
+  const Value object = evaluate(target->kids[0]);
+  const Value key = evaluate(target->kids[1]);
+  if (object.is(Type::Sequence) && !object.heap->items.empty()) {
+    auto& items = object.heap->items;
+    if (key.is(Type::Number) && !object.heap->uniform && key.number >= 0 &&
+        key.number < static_cast<double>(items.size()))
+      items[static_cast<std::size_t>(key.number)] = std::move(value);
+    else
+      items[0] = std::move(value);
+  } else if (object.is(Type::Dict) && !key.is(Type::String)) {
+    object.heap->fields["?"] = std::move(value);  // one entry stands for all
+  } else if ((object.is(Type::Dict) || object.is(Type::Object)) && key.is(Type::String)) {
+    object.heap->fields[*key.name] = std::move(value);
+  } else if (object.opaque() && object.name && key.is(Type::String)) {
+    paths_[*object.name + "." + *key.name] = std::move(value);
+  }
+}
+
+}  // namespace batchwright::check

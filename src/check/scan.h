@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "check/syntax.h"
+
+namespace batchwright::check {
+
+// What running a piece of code can do to a training, found without running it.
+enum Effect : std::uint32_t {
+  kDoesBackward = 1,
+  kDoesStep = 2,
+  kDoesZero = 4,
+  kDoesClip = 8,
+  kDoesUnscale = 16,
+  kDoesSchedule = 32,
+  kEntersContext = 64,
+  kDoesDivide = 128,  // changes a loss or sets N
+  kLeaves = 256,      // continue, break, return, raise
+  kDoesEma = 512,
+  kTraining = kDoesBackward | kDoesStep | kDoesZero | kDoesClip | kDoesUnscale | kDoesSchedule |
+              kEntersContext | kDoesDivide
+};
+
+struct Definition {
+  const Stmt* function = nullptr;
+  const Stmt* owner = nullptr;  // the class of a method
+};
+
+// Where a loop stands: over micro-batches (no step inside), over batches, over epochs (a training loop
+// inside).
+struct Nest {
+  bool backward = false, step = false, inner_backward = false, inner_step = false;
+};
+
+// Facts about a whole file: its functions, what they can do, and which names and numbers play the part of N.
+class Scan {
+ public:
+  Scan(const Module& module, std::string_view source);
+
+  std::uint32_t effects(const Stmt* statement) const;
+  std::uint32_t effects(const std::vector<Stmt*>& block) const;
+  std::uint32_t effects(const Expr* expression) const;
+
+  const Nest& nest(const Stmt* loop) const;
+
+  const std::vector<Definition>& functions() const { return functions_; }
+  const Stmt* find_class(std::string_view name) const;
+  // The method of a class or of its bases in this file; nullptr when there is none.
+  const Stmt* find_method(const Stmt* owner, std::string_view name) const;
+  // What a call can mean in this file, by its name and the kind of its receiver; nullptr when nothing.
+  const Definition* callee_of(const Expr* call) const;
+  // Whether some function of the file calls it by name.
+  bool is_called(const Stmt* function) const { return called_.count(function->text) > 0; }
+
+  // Whether N is divided by the number of processes in a statement of its own.
+  bool splits_by_world() const { return splits_by_world_; }
+  // Whether a loop that only goes backward runs over it: the micro-batches of one window.
+  bool is_window(std::string_view iterable) const { return window_iterables_.count(iterable) > 0; }
+  bool is_window_name(std::string_view text) const { return window_names_.count(text) > 0; }
+  bool is_window_literal(double number) const { return window_literals_.count(number) > 0; }
+  // The largest N that the file writes as a number; 0 when it writes none.
+  double largest_window() const { return window_literals_.empty() ? 0 : *window_literals_.rbegin(); }
+  bool steps(std::string_view receiver) const { return step_receivers_.count(receiver) > 0; }
+  bool zeroes(std::string_view receiver) const { return zero_receivers_.count(receiver) > 0; }
+  bool mentions(std::string_view word) const { return source_.find(word) != std::string_view::npos; }
+  // Whether anything in the file speaks of accumulation: a name, a modulus before a step, a framework's
+  // setting.
+  bool accumulates() const { return accumulates_; }
+  std::string_view source() const { return source_; }
+
+ private:
+  void collect(const std::vector<Stmt*>& block, const Stmt* owner);
+  void find_windows(const std::vector<Stmt*>& block);
+  void note_windows(const Expr* condition);
+  void note_literals(const std::vector<Stmt*>& block);
+  void walk(const Expr* expression);
+  std::uint32_t call_effects(const Expr* call) const;
+  std::uint32_t own_effects(const Stmt* statement) const;
+
+  std::string_view source_;
+  std::vector<Definition> functions_;
+  std::unordered_map<std::string_view, std::vector<Definition>> by_name_;
+  std::unordered_map<std::string_view, const Stmt*> classes_;
+  std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_;
+  std::set<double> window_literals_;
+  std::set<std::string_view> window_iterables_;
+  mutable std::unordered_map<const Stmt*, std::uint32_t> effects_;
+  mutable std::unordered_map<const Stmt*, Nest> nests_;
+  mutable int depth_ = 0;
+  bool accumulates_ = false, splits_by_world_ = false;
+};
+
+}  // namespace batchwright::check

@@ -1,0 +1,227 @@
+// What a training call does to the gradients, and the record of it.
+#include "check/library.h"
+#include "check/roles.h"
+
+namespace batchwright::check {
+
+using Type = Value::Type;
+
+void Library::event(EventKind kind, int line, Terms terms) {
+  if (m.trace_.events.size() > 4'000) {
+    m.budget_ = 0;  // more of the same
+    m.trace_.events.resize(4'000);
+  }
+  Event made;
+  made.kind = kind;
+  made.line = line;
+  made.stamp = m.stamp_;
+  made.target = -1;
+  made.terms = std::move(terms);
+  m.trace_.events.push_back(std::move(made));
+}
+
+int Library::new_optimizer(const std::string& name) {
+  const int id = static_cast<int>(m.buffers_.size());
+  Machine::Buffer buffer;
+  // What was accumulated before anyone named this optimizer is in its parameters' gradients too.
+  if (!m.buffers_.empty()) buffer = m.buffers_.front();
+  if (m.buffers_.size() < 64) m.buffers_.push_back(std::move(buffer));
+  m.trace_.optimizers.push_back(name);
+  return std::min(id, 63);
+}
+
+int Library::optimizer_id(const Value& object) {
+  if (object.is(Type::Object) && object.heap->role == Role::Optimizer) return object.heap->id;
+  const std::string name =
+      object.opaque() && object.name ? std::string(last_part(*object.name)) : "optimizer";
+  const auto known = m.optimizer_ids_.find(name);
+  if (known != m.optimizer_ids_.end()) return known->second;
+  return m.optimizer_ids_[name] = new_optimizer(name);
+}
+
+void Library::backward(const Value& loss, int line) {
+  Terms terms = loss.is(Type::Number) ? Terms{} : m.terms_of(loss, nullptr);
+  if (terms.empty() && loss.is(Type::Number)) terms = *m.symbol_value(nullptr).terms;
+  event(EventKind::Backward, line, terms);
+  Event& made = m.trace_.events.back();
+  made.no_sync = m.in_context(Role::NoSync) || !m.sync_required_ ||
+                 (m.in_context(Role::Accumulate) && !m.accelerate_.sync);
+  const bool inside = m.in_context(Role::Accumulate) || m.in_context(Role::NoSync);
+  // Beside accumulate() only its own accelerator's backward counts: a reference model may train without it.
+  if (inside || !m.trace_.used_accumulate || m.accelerator_backward_)
+    ++(inside ? m.trace_.backward_in_context : m.trace_.backward_outside_context);
+  if (!inside) m.trace_.outside_line = line;
+  if (m.buffers_.empty()) new_optimizer("(first)");
+  for (auto& buffer : m.buffers_) {
+    made.clipped = made.clipped || (buffer.clipped && !buffer.terms.empty());
+    if (buffer.terms.size() < 200) buffer.terms.insert(buffer.terms.end(), terms.begin(), terms.end());
+  }
+  if (m.in_hook_) return;
+  m.in_hook_ = true;
+  for (const Value& hook : m.hooks_) {
+    Arguments arguments;
+    arguments.positional.push_back(m.named("parameter"));
+    m.call_function(hook, arguments);
+  }
+  m.in_hook_ = false;
+}
+
+void Library::step(int optimizer, int line, bool through_scaler) {
+  if (m.accelerate_.used && !m.accelerate_.sync) return;
+  auto& buffer = m.buffers_[static_cast<std::size_t>(optimizer)];
+  event(EventKind::Step, line, buffer.terms);
+  Event& made = m.trace_.events.back();
+  made.target = optimizer;
+  made.in_hook = m.in_hook_;
+  made.through_scaler = through_scaler;
+  for (auto& each : m.buffers_) each.clipped = false;
+  buffer.unscaled = 0;
+}
+
+void Library::zero(int optimizer, int line) {
+  for (std::size_t i = 0; i < m.buffers_.size(); ++i) {
+    if (optimizer >= 0 && static_cast<std::size_t>(optimizer) != i) continue;
+    event(EventKind::Zero, line, std::move(m.buffers_[i].terms));
+    m.trace_.events.back().target = static_cast<int>(i);
+    m.buffers_[i] = {};
+  }
+  // Gradients seen before any optimizer was named live in the first buffer only until one is.
+  if (optimizer > 0 && !m.trace_.optimizers.empty() && m.trace_.optimizers[0] == "(first)")
+    m.buffers_[0] = {};
+}
+
+void Library::clip(int line, bool unscales) {
+  event(EventKind::Clip, line);
+  Event& made = m.trace_.events.back();
+  for (auto& buffer : m.buffers_) {
+    for (Term& term : buffer.terms) {
+      if (unscales) term.scaled = false;
+      made.scaled = made.scaled || term.scaled;
+    }
+    buffer.clipped = true;
+  }
+}
+
+Terms Library::note_gradient(const Value& loss, const Expr* origin) {
+  Terms terms = m.terms_of(loss, origin);
+  event(EventKind::Backward, m.line_, terms);
+  return terms;
+}
+
+void Library::apply(const Terms& gradient, int optimizer, int line) {
+  if (optimizer < 0) optimizer = optimizer_id(m.named("optimizer"));
+  event(EventKind::Step, line, gradient);
+  m.trace_.events.back().target = optimizer;
+  m.trace_.events.back().explicit_gradient = true;
+}
+
+void Library::schedule_step(const Value& scheduler, int line) {
+  int id = 0;
+  if (scheduler.is(Type::Object)) {
+    id = scheduler.heap->id;
+  } else {
+    const std::string name = scheduler.name ? std::string(last_part(*scheduler.name)) : "scheduler";
+    const auto known = m.scheduler_ids_.find(name);
+    if (known != m.scheduler_ids_.end()) {
+      id = known->second;
+    } else {
+      id = static_cast<int>(m.trace_.schedules.size());
+      ScheduleFact fact;
+      fact.name = name;
+      fact.prepared = m.prepared_names_.count(name) > 0;
+      m.trace_.schedules.push_back(fact);
+      m.scheduler_ids_[name] = id;
+    }
+  }
+  ScheduleFact& fact = m.trace_.schedules[static_cast<std::size_t>(id)];
+  const bool prepared = fact.prepared && m.accelerate_.used && m.accelerate_.adjusts_scheduler;
+  if (prepared && !m.accelerate_.sync) return;
+  event(EventKind::SchedulerStep, line);
+  m.trace_.events.back().target = id;
+  m.trace_.events.back().counter = prepared && !m.accelerate_.split_batches ? m.trace_.world : 1;
+}
+
+void Library::report(const Value& shown, int line) {
+  const Value value = shown.held();
+  if (value.has_terms()) {
+    event(EventKind::Report, line, *value.terms);
+    return;
+  }
+  if (!value.heap) return;
+  if (value.is(Type::Sequence) && value.heap->items.size() > 12) return;
+  if (value.is(Type::Sequence) || value.is(Type::String))
+    for (const Value& item : value.heap->items) report(item, line);
+  if (value.is(Type::Dict))
+    for (const auto& [key, item] : value.heap->fields) report(item, line);
+}
+
+// A function that trains an epoch and returns its mean loss reports it to whoever called.
+void Library::report_returned(const Value& value, int line) {
+  if (m.stack_.empty() || m.depth_ > 1) return;
+  const auto effects = m.scan_.effects(m.stack_.back()->body);
+  if (!(effects & kDoesStep) || !(effects & kDoesBackward) || !value.has_terms()) return;
+  std::set<int> stamps;
+  for (const Term& term : *value.terms)
+    stamps.insert(m.trace_.symbols[static_cast<std::size_t>(term.symbol)].stamp);
+  if (stamps.size() > 2) report(value, line);
+}
+
+// p.grad /= N: every accumulated gradient at once.
+void Library::scale_gradients(const Value& factor, std::string_view op, int line) {
+  if (op != "/" && op != "*") return;
+  for (auto& buffer : m.buffers_) {
+    if (buffer.terms.empty()) continue;
+    const Value scaled = m.scale_by(m.with_terms(buffer.terms), factor, op == "/", nullptr);
+    if (scaled.has_terms()) buffer.terms = *scaled.terms;
+  }
+  (void)line;
+}
+
+void Library::set_gradient(const Value& given, int line) {
+  const Value value = given.held();
+  if (value.is(Type::None)) {
+    zero(-1, line);
+    return;
+  }
+  if (!value.has_terms()) return;
+  if (m.buffers_.empty()) new_optimizer("(first)");
+  for (auto& buffer : m.buffers_) buffer.terms = *value.terms;
+}
+
+void Library::note_division(const Value& loss, int line) {
+  if (!loss.has_terms()) return;
+  bool after = false;
+  const auto& events = m.trace_.events;
+  for (std::size_t i = events.size(); i-- > 0 && i + 64 > events.size() && !after;)
+    if (events[i].kind == EventKind::Backward)
+      for (const Term& term : events[i].terms) after = after || term.symbol == loss.terms->front().symbol;
+  event(EventKind::Divide, line, *loss.terms);
+  m.trace_.events.back().after_backward = after;
+}
+
+void Library::enter(const Value& context, int line) {
+  if (!context.is(Type::Object)) return;
+  const Role role = context.heap->role;
+  if (role != Role::NoSync && role != Role::Accumulate) return;
+  m.trace_.saw_context = true;
+  if (m.trace_.context_line == 0) m.trace_.context_line = line;
+  bool active = true;
+  if (role == Role::Accumulate) {
+    m.trace_.used_accumulate = true;
+    auto& state = m.accelerate_;
+    // Accelerator.accumulate(): the last batch of a prepared loader ends a window too.
+    if (m.last_batch_ && !m.trace_.endless) {
+      state.counter = 0;
+      state.sync = true;
+    } else {
+      state.sync = ++state.counter % static_cast<int>(state.steps) == 0;
+    }
+    if (m.trace_.accumulation == 0 && state.steps > 1) m.trace_.accumulation = state.steps;
+  } else {
+    active = context.heap->count >= 0;
+    if (active) m.trace_.used_no_sync = true;
+  }
+  m.contexts_.push_back({role, active});
+}
+
+}  // namespace batchwright::check

@@ -1,0 +1,18 @@
+# expect: mistake backward_outside_context
+from accelerate import Accelerator
+
+accelerator = Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps)
+model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+updates = 0
+for epoch in range(args.epochs):
+    for batch in loader:
+        with accelerator.accumulate(model):
+            loss = model(**batch).loss
+        accelerator.backward(loss)
+        optimizer.step()
+        scheduler.step()
+        optimizer.zero_grad()
+        if accelerator.sync_gradients:
+            updates += 1
+            if updates % args.save_every == 0:
+                accelerator.save_state(args.output)

@@ -1,0 +1,14 @@
+# expect: mistake clip_before_unscale
+def epoch_step(net, loader, opt, scaler, sched, accumulate):
+    opt.zero_grad(set_to_none=True)
+    for it, sample in enumerate(loader):
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = net(sample["image"], sample["mask"]) / accumulate
+        scaler.scale(loss).backward()
+        if (it + 1) % accumulate == 0:
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+            scaler.unscale_(opt)
+            scaler.step(opt)
+            scaler.update()
+            opt.zero_grad(set_to_none=True)
+            sched.step()

@@ -1,0 +1,10 @@
+# expect: mistake bf16_accumulation
+model = AutoModelForCausalLM.from_pretrained(name, torch_dtype=torch.bfloat16)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+accumulation_steps = 128
+for i, batch in enumerate(loader):
+    loss = model(**batch).loss / accumulation_steps
+    loss.backward()
+    if (i + 1) % accumulation_steps == 0:
+        optimizer.step()
+        optimizer.zero_grad()

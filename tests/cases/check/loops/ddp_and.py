@@ -1,0 +1,12 @@
+# expect: mistake backward_outside_context
+import contextlib
+
+def train(model, loader, optimizer, accumulate):
+    for i, batch in enumerate(loader):
+        boundary = (i + 1) % accumulate == 0
+        with torch.autocast("cuda") and (contextlib.nullcontext() if boundary else model.no_sync()):
+            loss = model(batch).mean() / accumulate
+            loss.backward()
+        if boundary:
+            optimizer.step()
+            optimizer.zero_grad()

@@ -1,0 +1,13 @@
+# expect: ok
+class Worker:
+    def update(self, batch):
+        micro_batches = split_by_token_budget(batch, self.max_tokens)
+        self.optimizer.zero_grad()
+        for micro in micro_batches:
+            loss = self.policy_loss(micro)
+            (loss / len(micro_batches)).backward()
+        self.optimizer.step()
+
+    def run(self, batches):
+        for batch in batches:
+            self.update(batch)

@@ -1,0 +1,13 @@
+# expect: mistake no_division
+from lightning.fabric import Fabric
+
+fabric = Fabric(devices=4)
+model, optimizer = fabric.setup(model, optimizer)
+for i, batch in enumerate(loader):
+    accumulating = (i + 1) % accumulate != 0
+    with fabric.no_backward_sync(model, enabled=accumulating):
+        loss = model(batch).loss
+        fabric.backward(loss)
+    if not accumulating:
+        optimizer.step()
+        optimizer.zero_grad()

@@ -1,0 +1,12 @@
+# expect: mistake double_division
+num_micro = 4
+for step in range(total_updates):
+    optimizer.zero_grad(set_to_none=True)
+    for k in range(num_micro):
+        batch = next(stream)
+        logits = model(batch["tokens"])
+        loss = F.cross_entropy(logits.flatten(0, 1), batch["targets"].flatten())
+        loss = loss / num_micro
+        (loss / num_micro).backward()
+    optimizer.step()
+    schedule.step()

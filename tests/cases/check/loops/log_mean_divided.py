@@ -1,0 +1,13 @@
+# expect: mistake log_factor
+running = 0.0
+for epoch in range(epochs):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(train_loader):
+        loss = criterion(model(x), y) / accumulation_steps
+        loss.backward()
+        running += loss.item()
+        if (i + 1) % accumulation_steps == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+    print(f"epoch loss {running / len(train_loader):.4f}")
+    running = 0.0

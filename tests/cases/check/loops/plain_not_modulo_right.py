@@ -1,0 +1,13 @@
+# expect: note tail_dropped
+import torch
+
+def fit(model, loader, criterion, optimizer, epochs, accumulation_steps):
+    for epoch in range(epochs):
+        model.train()
+        optimizer.zero_grad()
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y)
+            (loss / accumulation_steps).backward()
+            if not (i + 1) % accumulation_steps:
+                optimizer.step()
+                optimizer.zero_grad()

@@ -1,0 +1,13 @@
+# expect: mistake zero_grad_in_window
+import torch
+
+def fit(model, loader, criterion, optimizer, epochs, accumulation_steps):
+    for epoch in range(epochs):
+        model.train()
+        optimizer.zero_grad()
+        for i, (x, y) in enumerate(loader):
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            (loss / accumulation_steps).backward()
+            if (i + 1) % accumulation_steps == 0:
+                optimizer.step()

@@ -1,0 +1,11 @@
+# expect: ok
+def train(model, optimizer, windows):
+    for window in windows:
+        labelled = sum(int((b["labels"][:, 1:] != -100).sum()) for b in window)
+        for micro in window:
+            logits = model(micro["input_ids"]).logits[:, :-1]
+            target = micro["labels"][:, 1:]
+            loss = F.cross_entropy(logits.reshape(-1, logits.size(-1)), target.reshape(-1), reduction="sum")
+            (loss / labelled).backward()
+        optimizer.step()
+        optimizer.zero_grad()
