@@ -126,6 +126,12 @@ Judgement explore(const Module& module, const Scan& scan) {
       ++roots;
       explorer.from([&definition](Machine& machine) { machine.run_root(definition); });
     }
+  if (!explorer.joined.trains && explorer.joined.missing.empty() && scan.accumulates())
+    for (const auto& definition : scan.functions()) {
+      const auto effects = scan.effects(definition.function->body);
+      if ((effects & kDoesBackward) && (effects & kDoesDivide) && !(effects & kDoesStep))
+        explorer.joined.missing = "where the optimizer steps: it is not in this file";
+    }
   judge_source(module, scan, explorer.joined);
   return explorer.joined;
 }

@@ -30,6 +30,7 @@ struct Library {
   void scale_gradients(const Value& factor, std::string_view op, int line);
   void set_gradient(const Value& value, int line);
   void note_division(const Value& loss, int line);
+  Value native_scaler(Arguments& arguments);
   Role role_of(const Value& object) const;
   int optimizer_id(const Value& object);
   int new_optimizer(const std::string& name);

@@ -74,6 +74,22 @@ Value Library::method(Value& object, std::string_view name, Arguments& arguments
   return m.opaque_call(arguments);
 }
 
+// timm's NativeScaler and its copies: scaler(loss, optimizer, ..., need_update or update_grad) goes backward,
+// and where the flag holds unscales, clips and steps. It never zeroes.
+Value Library::native_scaler(Arguments& arguments) {
+  Terms terms = m.terms_of(arguments.positional[0], arguments.call);
+  backward(m.with_terms(std::move(terms)), m.line_);
+  const Value* flag = arguments.keyword("update_grad");
+  if (!flag) flag = arguments.keyword("need_update");
+  const auto update = flag ? m.truth(*flag) : std::optional<bool>(true);
+  if (!update) {
+    m.trace_.unknown_boundary = true;
+    m.trace_.unknown_what = "the update flag of the gradient scaler";
+  }
+  if (!update || *update) step(optimizer_id(arguments.positional[1]), m.line_, false);
+  return none_value();
+}
+
 // backward(gradient): the weight is in a gradient that was computed before.
 Value Library::weighted_elsewhere(const Value& value) const {
   Terms terms = value.has_terms() ? *value.terms : Terms{};
@@ -248,7 +264,10 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     if (role == Role::Accelerator || role == Role::Engine || role == Role::Fabric) return false;
     if (!object.has_terms() && !given.empty() &&
         (given[0].has_terms() || contains_any(lower(arguments.call->source), {"loss"}))) {
-      backward(given[0], m.line_);  // optimizer.backward(loss), booster.backward(loss, optimizer)
+      // optimizer.backward(loss), booster.backward(loss, optimizer), torch.autograd.backward(output,
+      // gradient)
+      const bool gradient = given.size() > 1 && receiver == "autograd";
+      backward(gradient ? weighted_elsewhere(given[0]) : given[0], m.line_);
       out = none_value();
     } else if (object.has_terms() &&
                (arguments.keyword("gradient") ||
@@ -354,7 +373,10 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
   }
   if (name == "step" || name == "optimizer_step") {
     if (role == Role::Engine) return false;
-    const bool known = role == Role::Optimizer || m.scan_.zeroes(receiver);
+    const bool lone =
+        name == "step" && given.empty() && role == Role::None && !m.scan_.names_optimizer() &&
+        !contains_any(lower(receiver), {"prof", "env", "bar", "timer", "sim", "game", "world", "self"});
+    const bool known = role == Role::Optimizer || lone || m.scan_.zeroes(receiver);
     if (!known)
       return role != Role::None ? false
                                 : name == "step" && given.empty() && contains_any(lower(receiver), {"optim"});

@@ -108,6 +108,9 @@ Value Machine::call_value(const Value& function, Arguments& arguments) {
     default:
       break;
   }
+  if (function.opaque() && function.name && arguments.positional.size() >= 2 &&
+      is_one_of(last_part(*function.name), {"loss_scaler", "native_scaler", "amp_scaler"}))
+    return Library{*this}.native_scaler(arguments);
   if (function.opaque() && function.name && !function.has_terms())
     return Library{*this}.call(*function.name, arguments);
   return opaque_call(arguments);

@@ -227,6 +227,8 @@ Flow Machine::execute_for(const Stmt* statement) {
     if (names_micro_batches(statement->value->source) || names_micro_batches(statement->targets[0]->source))
       trace_.micro_loop_named = true;
   }
+  if ((effects & kDoesBackward) && names_micro_batches(statement->value->source))
+    trace_.micro_loop_named = true;
   double done = 0;
   Flow flow = Flow::Normal;
   while (done < limit && spend()) {

@@ -187,6 +187,14 @@ struct NestWalk {
 
 }  // namespace
 
+bool Scan::names_optimizer() const {
+  for (const auto receiver : step_receivers_) {
+    const Role role = role_of_name(receiver);
+    if (role == Role::Optimizer || role == Role::Engine || role == Role::Scaler) return true;
+  }
+  return false;
+}
+
 const Definition* Scan::callee_of(const Expr* call) const {
   const auto known = by_name_.find(called_name(call));
   if (known == by_name_.end()) return nullptr;
@@ -228,6 +236,8 @@ std::uint32_t Scan::call_effects(const Expr* call) const {
       name == "backward_step" || (name == "grad" && contains_any(on, {"autograd", "jax"})))
     return kDoesBackward;
   if (name == "zero_grad") return kDoesZero;
+  if (is_one_of(name, {"loss_scaler", "native_scaler", "amp_scaler"}) && call->kids.size() > 2)
+    return kDoesBackward | kDoesStep;
   if (contains_any(name, {"clip_grad", "clip_by_global_norm", "clip_gradients"})) return kDoesClip;
   if (name == "unscale_" || name == "unscale_gradients") return kDoesUnscale;
   if (name == "apply_gradients" || name == "apply_updates" || name == "minimize") return kDoesStep;
