@@ -246,6 +246,36 @@ bool Library::functional(std::string_view dotted, std::string_view name, Argumen
     out = m.named("params");
     return true;
   }
+  if (name == "cond" && given.size() >= 3) {  // tf.cond, lax.cond: a branch that is a call
+    const auto known = m.truth(given[0]);
+    const Value& branch = given[!known || *known ? 1 : 2];
+    if (!known && m.loops_ > 0 && (m.scan_.effects(arguments.call) & kDoesStep)) {
+      m.trace_.unknown_boundary = true;
+      m.trace_.unknown_what = "the first argument of cond()";
+    }
+    Arguments inner;
+    inner.call = arguments.call;
+    inner.positional.assign(given.begin() + 3, given.end());
+    if (branch.is(Type::Function) || branch.is(Type::Lambda)) out = m.call_function(branch, inner);
+    return true;
+  }
+  if (is_one_of(name, {"equal", "greater_equal", "greater", "less", "not_equal"}) && given.size() >= 2) {
+    const auto x = m.as_number(given[0]), y = m.as_number(given[1]);
+    if (!x || !y) return true;
+    if ((y->taint & kAccumulation) && m.trace_.accumulation == 0 && y->number >= 2)
+      m.trace_.accumulation = y->number;
+    out = bool_value(name == "equal"           ? x->number == y->number
+                     : name == "not_equal"     ? x->number != y->number
+                     : name == "greater"       ? x->number > y->number
+                     : name == "greater_equal" ? x->number >= y->number
+                                               : x->number < y->number);
+    return true;
+  }
+  if (is_one_of(name, {"cast", "identity", "stop_gradient", "constant"}) && !given.empty() &&
+      (dotted.starts_with("t") || dotted.starts_with("j"))) {
+    out = given[0].held();
+    return true;
+  }
   if (is_one_of(name, {"jit", "pmap", "vmap", "checkpoint", "remat"}) && !given.empty() &&
       (given[0].is(Type::Function) || given[0].is(Type::Lambda))) {
     out = given[0];

@@ -74,29 +74,6 @@ Value Library::method(Value& object, std::string_view name, Arguments& arguments
   return m.opaque_call(arguments);
 }
 
-// timm's NativeScaler and its copies: scaler(loss, optimizer, ..., need_update or update_grad) goes backward,
-// and where the flag holds unscales, clips and steps. It never zeroes.
-Value Library::native_scaler(Arguments& arguments) {
-  Terms terms = m.terms_of(arguments.positional[0], arguments.call);
-  backward(m.with_terms(std::move(terms)), m.line_);
-  const Value* flag = arguments.keyword("update_grad");
-  if (!flag) flag = arguments.keyword("need_update");
-  const auto update = flag ? m.truth(*flag) : std::optional<bool>(true);
-  if (!update) {
-    m.trace_.unknown_boundary = true;
-    m.trace_.unknown_what = "the update flag of the gradient scaler";
-  }
-  if (!update || *update) step(optimizer_id(arguments.positional[1]), m.line_, false);
-  return none_value();
-}
-
-// backward(gradient): the weight is in a gradient that was computed before.
-Value Library::weighted_elsewhere(const Value& value) const {
-  Terms terms = value.has_terms() ? *value.terms : Terms{};
-  for (Term& term : terms) term.normalised = true;
-  return m.with_terms(std::move(terms));
-}
-
 void Library::write_back(const Expr* call, const Value& value) {
   const Expr* function = call && !call->kids.empty() ? call->kids[0] : nullptr;
   if (function && function->kind == ExprKind::Attribute) m.assign(function->kids[0], value, nullptr);

@@ -52,6 +52,9 @@ enum class Flow { Normal, Break, Continue, Return, Raise };
 class Machine {
  public:
   Machine(const Module& module, const Scan& scan, World world);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
 
   void run_module();
   // Calls a function or method with open arguments, as some other file would.
@@ -153,6 +156,7 @@ class Machine {
   bool contains_loop(const Stmt* statement) const;
   const Value* method_of(const Value& object, std::string_view name, Value& made);
 
+  std::shared_ptr<Scope> new_scope(std::shared_ptr<Scope> parent);
   Value named(std::string name);
   const std::string* intern(std::string text);
   bool spend();  // false when the budget of evaluations is used up
@@ -163,6 +167,7 @@ class Machine {
   const Scan& scan_;
   World world_;
   Trace trace_;
+  std::vector<std::shared_ptr<Scope>> scopes_;  // every one of this run
   std::shared_ptr<Scope> globals_, scope_;
   std::set<std::string> names_;
   std::map<std::string, Value, std::less<>> paths_;  // attributes set on objects that are not of this file

@@ -213,8 +213,7 @@ Value Machine::call_function(const Value& function, Arguments& arguments) {
     entered_.insert(definition);
     stack_.push_back(definition);
   }
-  auto scope = std::make_shared<Scope>();
-  scope->parent = function.heap->scope ? function.heap->scope : globals_;
+  auto scope = new_scope(function.heap->scope ? function.heap->scope : globals_);
   if (lambda) {
     for (std::size_t i = 0; i < lambda->names.size(); ++i)
       scope->set(lambda->names[i], i < arguments.positional.size() ? arguments.positional[i] : Value{});

@@ -267,8 +267,7 @@ Value Machine::evaluate_subscript(const Expr* expression) {
 
 Value Machine::evaluate_comprehension(const Expr* expression) {
   const auto outer = scope_;
-  scope_ = std::make_shared<Scope>();
-  scope_->parent = outer;
+  scope_ = new_scope(outer);
   std::vector<Value> items;
   const int stamp = stamp_;
   comprehend(expression, 1, items);

@@ -6,7 +6,6 @@ namespace batchwright::check {
 namespace {
 
 using Type = Value::Type;
-constexpr long kBudget = 120'000;
 
 // "x is not None", "not x", "x == True" and "x" ask one question; returns its text and whether it is negated.
 std::pair<std::string, bool> question(const Expr* condition) {
@@ -35,17 +34,6 @@ std::pair<std::string, bool> question(const Expr* condition) {
 }
 
 }  // namespace
-
-Machine::Machine(const Module& module, const Scan& scan, World world)
-    : module_(module),
-      scan_(scan),
-      world_(std::move(world)),
-      globals_(std::make_shared<Scope>()),
-      scope_(globals_),
-      budget_(kBudget) {
-  trace_.used_fsdp =
-      scan_.mentions("FSDP") || scan_.mentions("FullyShardedDataParallel") || scan_.mentions("fully_shard");
-}
 
 Flow Machine::execute(const std::vector<Stmt*>& block) {
   for (const Stmt* statement : block) {

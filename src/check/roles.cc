@@ -38,42 +38,16 @@ bool names_accumulation(std::string_view name) {
       word == "subdivisions" || word == "ga_steps" || word == "acc_iter" || word == "virtual_batch" ||
       word == "every_k_schedule" || word == "update_interval")
     return true;
-  if (contains_any(word, {"accum_step",
-                          "accum_iter",
-                          "accumulation",
-                          "accumulate_",
-                          "accum_freq",
-                          "accum_every",
-                          "grad_accum",
-                          "gradaccum",
-                          "grad_acc",
-                          "gradient_acc",
-                          "accumulation_step",
-                          "accum_batch",
-                          "accumsteps",
-                          "num_accum",
-                          "steps_per_update",
-                          "micro_batches_per",
-                          "num_micro",
-                          "num_microbatch",
-                          "n_micro",
-                          "n_split",
-                          "num_split",
-                          "num_shards",
-                          "n_shards",
-                          "num_sub",
-                          "n_sub",
-                          "num_minib",
-                          "n_minib",
-                          "micro_steps_per",
-                          "micro_per_",
-                          "n_chunks",
-                          "num_chunks",
-                          "batches_per_step",
-                          "batches_per_update",
-                          "accumulates",
-                          "accum_n",
-                          "n_acc"}))
+  if (contains_any(
+          word,
+          {"accum_step",        "accum_iter",  "accumulation",   "accumulate_",      "accum_freq",
+           "accum_every",       "grad_accum",  "gradaccum",      "grad_acc",         "gradient_acc",
+           "accumulation_step", "accum_batch", "accumsteps",     "num_accum",        "steps_per_update",
+           "micro_batches_per", "num_micro",   "num_microbatch", "n_micro",          "n_gradients",
+           "num_gradients",     "n_split",     "num_split",      "num_shards",       "n_shards",
+           "num_sub",           "n_sub",       "num_minib",      "n_minib",          "micro_steps_per",
+           "micro_per_",        "n_chunks",    "num_chunks",     "batches_per_step", "batches_per_update",
+           "accumulates",       "accum_n",     "n_acc"}))
     return !contains_any(word, {"micro_batch_size", "count", "_idx", "index", "current", "cur_"});
   return false;
 }

@@ -254,6 +254,14 @@ std::uint32_t Scan::call_effects(const Expr* call) const {
     if (contains_any(lower(on), {"prof", "env", "bar", "timer", "progress"})) return 0;
     return kDoesStep;
   }
+  if (name == "cond") {  // calls one of its branches
+    std::uint32_t found = 0;
+    for (std::size_t i = 2; i < call->kids.size(); ++i)
+      if (const auto branch = by_name_.find(call->kids[i] ? call->kids[i]->text : "");
+          branch != by_name_.end())
+        found |= effects(branch->second.front().function->body) & ~static_cast<std::uint32_t>(kLeaves);
+    return found;
+  }
   if (name.ends_with("grad_hook")) {  // what the hook does, every backward will do
     for (std::size_t i = 1; i < call->kids.size(); ++i)
       if (const auto hook = by_name_.find(call->kids[i] ? call->kids[i]->text : ""); hook != by_name_.end())
