@@ -22,6 +22,7 @@ constexpr double kAutoBudgetSeconds = 60;  // of `--split auto` when --budget is
 struct TrainArguments {
   TrainingArguments training;
   std::string progress = "text";
+  std::string trace;
 };
 
 std::int64_t total_steps(const run::TrainingOptions& options, std::int64_t training_rows) {
@@ -163,6 +164,7 @@ int train(const TrainArguments& arguments) {
   job.token_file = input.token_file.string();
   job.run_folder = std::filesystem::absolute(path).string();
   job.split = chosen.split;
+  if (!arguments.trace.empty()) job.trace_file = std::filesystem::absolute(arguments.trace).string();
   job.options = arguments.training.options;
   const std::int64_t steps = total_steps(job.options, input.training_rows);
   const auto on_step = [&](const run::StepReport& step) {
@@ -201,6 +203,7 @@ void add_train_verb(CLI::App& app, int& exit_code) {
   add_training_options(app, arguments->training);
   app.add_option("--save-every", arguments->training.options.save_every);
   app.add_option("--keep", arguments->training.options.keep);
+  app.add_option("--trace", arguments->trace);
   app.add_option("--progress", arguments->progress);
   app.callback([&app, &exit_code, arguments] {
     finish(app, arguments->training);

@@ -106,7 +106,20 @@ StepOutcome Stepper::step(std::span<const std::uint32_t> rows, const Cut& cut, s
   for (const auto& lane : lanes_) gradients.push_back(lane->gradients.floats());
   outcome.grad_norm = optimizer_.step(workers_, gradients, learning_rate);
   outcome.phases[static_cast<std::size_t>(Phase::Optimizer)] = seconds_since(before);
-  outcome.seconds = seconds_since(start);
+  const auto end = Clock::now();
+  outcome.seconds = std::chrono::duration<double>(end - start).count();
+  if (trace_ != nullptr) {
+    trace_->add_step(step + 1, start, end);
+    const double input = outcome.phases[static_cast<std::size_t>(Phase::Input)];
+    trace_->add(0,
+                {Phase::Input, start,
+                 start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(input))});
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      for (const profile::PhaseSpan& span : lanes_[i]->spans) trace_->add(static_cast<int>(i), span);
+      lanes_[i]->spans.clear();
+    }
+    trace_->add(0, {Phase::Optimizer, before, end});
+  }
   double claimed = 0;
   for (const double seconds : outcome.phases) claimed += seconds;
   outcome.phases[static_cast<std::size_t>(Phase::Residual)] = std::max(0.0, outcome.seconds - claimed);
@@ -161,6 +174,14 @@ Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut
   total.loss /= static_cast<double>(std::max<std::int64_t>(total.examples, 1));
   total.seconds = seconds_since(start);
   return total;
+}
+
+void Stepper::record_into(profile::Trace* trace) {
+  trace_ = trace;
+  for (const auto& lane : lanes_) {
+    lane->spans.clear();
+    lane->clock.record_into(trace == nullptr ? nullptr : &lane->spans);
+  }
 }
 
 void Stepper::release_activations() {

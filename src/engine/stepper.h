@@ -12,6 +12,7 @@
 #include "engine/window.h"
 #include "engine/workers.h"
 #include "profile/phase_clock.h"
+#include "profile/trace.h"
 
 namespace batchwright::engine {
 
@@ -49,6 +50,9 @@ class Stepper {
   Evaluation evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
                       std::vector<float>* logits = nullptr);
 
+  // Records every step into `trace` until it is called with nullptr.
+  void record_into(profile::Trace* trace);
+
   AdamW& optimizer() { return optimizer_; }
   int threads() const { return workers_.size(); }
   std::string device_name() const { return ops_.name(); }
@@ -60,6 +64,7 @@ class Stepper {
     Arena arena;
     Buffer gradients;
     profile::PhaseClock clock;
+    std::vector<profile::PhaseSpan> spans;  // of the running step, when it is traced
     profile::PhaseSeconds phases{};
     double loss = 0;
   };
@@ -75,6 +80,7 @@ class Stepper {
   Workers workers_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   AdamW optimizer_;
+  profile::Trace* trace_ = nullptr;
 };
 
 }  // namespace batchwright::engine

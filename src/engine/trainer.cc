@@ -15,6 +15,8 @@
 namespace batchwright::engine {
 namespace {
 
+constexpr std::int64_t kTracedSteps = 100;  // more than a viewer shows with pleasure
+
 Json evaluation_json(const Evaluation& evaluation) {
   if (evaluation.examples == 0) return nullptr;
   return {{"examples", evaluation.examples},
@@ -50,6 +52,8 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
   const std::int64_t total = training.total_steps();
   const Cut cut = training.cut();
   bool interrupted = false;
+  profile::Trace trace;
+  if (!job.trace_file.empty()) stepper.record_into(&trace);
   for (std::int64_t step = first; step < total; ++step) {
     if (channel.stop_requested()) {
       interrupted = true;
@@ -65,8 +69,10 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
     log.write(report);
     channel.send(report);
     const bool due = job.options.save_every > 0 && (step + 1) % job.options.save_every == 0;
+    if (step + 1 - first == kTracedSteps) stepper.record_into(nullptr);
     if (due && step + 1 < total) checkpoints.save(*training.model, stepper.optimizer(), step + 1);
   }
+  if (!job.trace_file.empty()) write_file_atomic(job.trace_file, trace.to_chrome_json());
   if (interrupted && log.totals().steps > first) {
     checkpoints.save(*training.model, stepper.optimizer(), log.totals().steps);
   }

@@ -231,6 +231,7 @@ Json to_json(const EngineJob& job) {
           {"token_file", job.token_file},
           {"run_folder", job.run_folder},
           {"adapter_folder", job.adapter_folder},
+          {"trace_file", job.trace_file},
           {"split",
            job.mode == JobMode::Trials || job.mode == JobMode::Verify ? Json() : Json(to_string(job.split))},
           {"options", to_json(job.options)}};
@@ -239,8 +240,8 @@ Json to_json(const EngineJob& job) {
 EngineJob engine_job_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
   fields.integer("version", 1, 1);
-  fields.reject_unknown(
-      {"version", "mode", "model_folder", "token_file", "run_folder", "adapter_folder", "split", "options"});
+  fields.reject_unknown({"version", "mode", "model_folder", "token_file", "run_folder", "adapter_folder",
+                         "trace_file", "split", "options"});
   EngineJob job;
   const std::string mode = fields.text("mode");
   const auto found = std::find(kJobModes.begin(), kJobModes.end(), mode);
@@ -253,6 +254,7 @@ EngineJob engine_job_from_json(const Json& object, const std::string& subject) {
   job.token_file = fields.text("token_file");
   job.run_folder = fields.text("run_folder", "");
   job.adapter_folder = fields.text("adapter_folder", "");
+  job.trace_file = fields.text("trace_file", "");
   const Json* options = fields.find("options");
   if (options == nullptr) throw Error(ErrorKind::InvalidInput, subject, "\"options\" is missing");
   job.options = training_options_from_json(*options, subject + ": options");

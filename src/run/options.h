@@ -87,6 +87,7 @@ struct EngineJob {
   std::string run_folder;
   std::string adapter_folder;  // a LoRA adapter in PEFT's layout to start from; empty: a fresh one
   Split split;                 // Train and Dump
+  std::string trace_file;      // Train: where to write a trace of the first steps; empty: none
   TrainingOptions options;
 };
 
