@@ -69,7 +69,8 @@ void judge_logs(const Trace& trace, double n, Judgement& out) {
 }
 
 void judge_periodic(const Trace& trace, Judgement& out) {
-  double steps = 0, micro = 0, ema = 0;
+  double steps = 0;
+  std::set<int> micro_stamps, ema_stamps;
   int ema_line = 0;
   std::map<int, double> last_counter;  // by line, since the last step
   std::map<int, int> repeats;
@@ -78,9 +79,9 @@ void judge_periodic(const Trace& trace, Judgement& out) {
       ++steps;
       last_counter.clear();
     }
-    if (event.kind == EventKind::Backward) ++micro;
+    if (event.kind == EventKind::Backward) micro_stamps.insert(event.stamp);
     if (event.kind == EventKind::Ema) {
-      ++ema;
+      ema_stamps.insert(event.stamp);
       ema_line = event.line;
     }
     if (event.kind == EventKind::Save && event.counter >= 0) {
@@ -89,8 +90,10 @@ void judge_periodic(const Trace& trace, Judgement& out) {
       last_counter[event.line] = event.counter;
     }
   }
+  const auto micro = static_cast<double>(micro_stamps.size());
   if (steps == 0 || micro / steps < 1.6) return;
-  if (ema >= 0.8 * micro) add_finding(out, make_finding("ema_per_micro_step", ema_line));
+  if (static_cast<double>(ema_stamps.size()) >= 0.8 * micro)
+    add_finding(out, make_finding("ema_per_micro_step", ema_line));
   for (const auto& [line, times] : repeats)
     if (times >= 3) {
       Finding finding = make_finding("ema_per_micro_step", line);

@@ -211,6 +211,7 @@ Value Machine::call_function(const Value& function, Arguments& arguments) {
     for (const Stmt* active : stack_)
       if (active == definition) return opaque_call(arguments);  // recursion is not followed
     entered_.insert(definition);
+    if (names_ema(definition->text)) Library{*this}.event(EventKind::Ema, line_);
     stack_.push_back(definition);
   }
   auto scope = new_scope(function.heap->scope ? function.heap->scope : globals_);

@@ -229,6 +229,8 @@ Flow Machine::execute_for(const Stmt* statement) {
   }
   if ((effects & kDoesBackward) && names_micro_batches(statement->value->source))
     trace_.micro_loop_named = true;
+  if (!(effects & kTraining) && names_ema(statement->value->source))
+    Library{*this}.event(EventKind::Ema, statement->line);
   double done = 0;
   Flow flow = Flow::Normal;
   while (done < limit && spend()) {

@@ -77,6 +77,11 @@ bool names_micro_batches(std::string_view text) {
   return contains_any(word, {"micro", "chunk", "split", "sub", "mini", "shard", "slice", "pieces", "parts"});
 }
 
+bool names_ema(std::string_view text) {
+  return contains_any(lower(text), {"ema_model", "ema_param", "ema.param", "update_ema", "ema_update",
+                                    "model_ema", "ema_net", "ema_state", "ema_weight", "ema_step"});
+}
+
 std::optional<Value> guess_number(std::string_view name) {
   const std::string word = lower(last_part(name));
   if (word.empty()) return std::nullopt;

@@ -24,6 +24,8 @@ bool names_window_count(std::string_view name);
 bool names_count(std::string_view name);
 // Whether an iterable or its items are the micro-batches of one window.
 bool names_micro_batches(std::string_view text);
+// Whether the text speaks of an exponential moving average of weights.
+bool names_ema(std::string_view text);
 
 // A number for a quantity that the file leaves open, with what it means. The values are chosen so that the
 // quantities stay apart and divide each other: N 4, processes 2, micro-batch 2, batch 8, effective batch 32.
