@@ -38,6 +38,8 @@ def half_width(seconds):
 
 
 def judge(sweep, choice):
+    if choice["recommended"] is None:
+        sys.exit(f"tune recommends nothing: {choice['reason']}")
     times = {name(trial): trial["step_seconds"] for trial in sweep["trials"] if trial["outcome"] == "measured"}
     best = min(times, key=lambda split: times[split]["median"])
     chosen = name(choice["trials"][choice["recommended"]])
