@@ -69,6 +69,8 @@ void Progress::update(const std::string& text, std::optional<double> fraction) {
   std::fflush(stream_);
 }
 
+void Progress::restart() { started_ = clock_(); }
+
 void Progress::note(const std::string& line) {
   if (style_ == Style::Silent) return;
   clear_line();

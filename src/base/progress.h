@@ -22,6 +22,7 @@ class Progress {
 
   // fraction in [0, 1] when known. Cheap enough to call every step.
   void update(const std::string& text, std::optional<double> fraction = std::nullopt);
+  void restart();                      // the estimate counts from now: a new piece of work begins
   void note(const std::string& line);  // a line of its own that stays
   void finish();                       // clears the line
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -25,6 +27,11 @@ run::EngineJob trials_job(const TuningPlan& plan, const run::TrainingOptions& op
   return job;
 }
 
+// As many as the engine will use: --threads, or every core that this process may use.
+std::int64_t threads_of(const run::TrainingOptions& options) {
+  return options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+}
+
 std::vector<tune::Remedy> measure_remedies(const TuningPlan& plan, const std::filesystem::path& folder,
                                            const InterruptGuard& interrupt, Progress& progress) {
   const std::filesystem::path scratch = folder / "remedies";
@@ -35,7 +42,8 @@ std::vector<tune::Remedy> measure_remedies(const TuningPlan& plan, const std::fi
           run::TrialRunner runner(run::engine_command(trials_job(plan, options, scratch), scratch),
                                   &interrupt);
           run::TrialRequest request;
-          request.split = {1, std::min<std::int64_t>(options.effective_batch, 2), 1};
+          request.split = {
+              1, std::min(options.effective_batch, std::max<std::int64_t>(2, threads_of(options))), 1};
           request.batch = "longest";
           request.layout = options.layout;
           request.checkpointing = options.checkpointing;
@@ -78,6 +86,7 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
   tune::SearchOptions search;
   search.effective_batch = plan.options.effective_batch;
   search.memory_limit_bytes = plan.options.memory_limit_bytes;
+  search.parallel_micro_batches = threads_of(plan.options);
   search.exhaustive = plan.exhaustive;
   search.layout = plan.options.layout;
   search.checkpointing = plan.options.checkpointing;

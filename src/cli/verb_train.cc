@@ -90,7 +90,7 @@ std::string describe_summary(const Json& summary) {
     text += "\n";
   }
   if (const auto loss = number(evaluation, "loss")) text += fmt::format("Held-out loss: {:.4f}\n", *loss);
-  const auto steps = number(summary, "steps"), seconds = number(summary, "seconds");
+  const auto steps = number(summary, "steps"), seconds = number(summary, "training_seconds");
   if (steps && seconds) text += fmt::format("Trained {:.0f} steps in {}\n", *steps, format_seconds(*seconds));
   if (summary.contains("model_folder") && summary.at("model_folder").is_string()) {
     text += fmt::format("Model: {}\n", summary.at("model_folder").get<std::string>());
@@ -158,6 +158,8 @@ int train(const TrainArguments& arguments) {
   const ChosenSplit chosen = goes_on ? ChosenSplit{split_of_job(path), std::nullopt}
                                      : choose_split(arguments, input, path, interrupt, progress);
 
+  // What a training that --overwrite replaces had left; the engine appends.
+  for (const char* name : {"steps.jsonl", "summary.json"}) std::filesystem::remove(path / name);
   run::EngineJob job;
   job.mode = run::JobMode::Train;
   job.model_folder = input.model_folder.string();
@@ -168,6 +170,7 @@ int train(const TrainArguments& arguments) {
   job.options = arguments.training.options;
   const std::int64_t steps = total_steps(job.options, input.training_rows);
   const auto on_step = [&](const run::StepReport& step) {
+    if (step.step == 1) progress.restart();  // loading and tuning say nothing about the steps to come
     if (mirror) {
       fmt::print("{}\n", dump_line(json_line(step)));
       std::fflush(stdout);

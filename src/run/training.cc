@@ -41,7 +41,7 @@ constexpr double kSaveSeconds = 120;  // for a worker that was asked to stop
     throw Error(ErrorKind::OutOfMemory, "training", "ran out of memory: " + failed.message,
                 "Choose a smaller micro-batch, or --split auto, which finds one that fits");
   }
-  throw Error(ErrorKind::InvalidInput, "training", failed.message);
+  throw error_of(failed);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct TrainingOutcome {
 // hangs), each with the worker's own words.
 TrainingOutcome run_training(const WorkerCommand& command, const InterruptGuard& interrupt,
                              const std::function<void(const StepReport&)>& on_step,
-                             const OnProgress& on_progress, Patience patience = {180, 900, 300, 20});
+                             const OnProgress& on_progress,
+                             Patience patience = {180, 1800, 1800, 20});  // an evaluation is long and silent
 
 }  // namespace batchwright::run

@@ -35,6 +35,14 @@ std::string own_words(std::string line) {
   return line;
 }
 
+Error error_of(const Failed& failed) {
+  for (const ErrorKind kind : {ErrorKind::Usage, ErrorKind::InvalidInput, ErrorKind::NotFound,
+                               ErrorKind::Unsupported, ErrorKind::No, ErrorKind::OutOfMemory}) {
+    if (error_kind_name(kind) == failed.kind) return Error(kind, "", failed.message);
+  }
+  return Error(ErrorKind::Internal, "", failed.message);
+}
+
 Error version_error(const std::string& program, int protocol) {
   return Error(ErrorKind::Unsupported, program,
                fmt::format("speaks version {} of the protocol, and this program version {}", protocol,
@@ -87,7 +95,7 @@ Failure TrialRunner::start_failed(const Worker::Event& event) {
     throw Error(ErrorKind::OutOfMemory, "the model itself",
                 "does not fit: " + (said.empty() ? failure.reason : said));
   }
-  if (failed != nullptr) throw Error(ErrorKind::InvalidInput, program, said);
+  if (failed != nullptr) throw error_of(*failed);
   if (failure.exit_code == 1 || failure.exit_code == 2) {
     // It said why on its standard error, in the words of our own errors.
     throw Error(failure.exit_code == 2 ? ErrorKind::InvalidInput : ErrorKind::No, "",

@@ -36,6 +36,8 @@ using OnProgress = std::function<void(const std::string&, std::optional<double>)
 
 // The text of an error that batchwright-engine printed, without the program's name.
 std::string own_words(std::string line);
+// What a worker said with `failed` outside a trial, as an error of the kind that it named.
+Error error_of(const Failed& failed);
 // Unsupported: a worker of another release.
 Error version_error(const std::string& program, int protocol);
 

@@ -8,6 +8,7 @@
 
 #include "base/statistics.h"
 #include "base/units.h"
+#include "tune/timing.h"
 
 namespace batchwright::tune {
 namespace {
@@ -30,9 +31,14 @@ struct Observation {
   }
 };
 
-std::vector<Observation> observe(std::span<const run::Split> splits, std::span<const run::Trial> trials) {
+std::vector<Observation> observe(std::span<const run::Split> splits, std::span<const run::Trial> trials,
+                                 std::optional<run::Split> recommended) {
   std::vector<Observation> result;
-  for (const run::Split& split : splits) {
+  const TimingTable table(splits, trials, splits.empty() ? 1 : splits.front().effective_batch());
+  const std::size_t reference = static_cast<std::size_t>(
+      recommended ? std::find(splits.begin(), splits.end(), *recommended) - splits.begin() : 0);
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    const run::Split& split = splits[i];
     Observation seen;
     seen.split = split;
     seen.micro_steps = static_cast<double>(split.accumulation_steps);
@@ -55,7 +61,16 @@ std::vector<Observation> observe(std::span<const run::Split> splits, std::span<c
     seen.seconds = median_interval(seconds);
     seen.tokens /= static_cast<double>(seconds.size());
     seen.padded_tokens /= static_cast<double>(seconds.size());
-    for (auto& [name, sum] : seen.phases) sum /= phase_steps;
+    double scale = 1;  // to the reference's typical window
+    if (reference < splits.size() && table.measured(reference)) {
+      const Interval raw = seen.seconds;
+      const double rounding = static_cast<double>(split.effective_batch()) /
+                              static_cast<double>(splits.front().effective_batch());
+      const Interval shared = *table.step_seconds(i, reference, 0.95);
+      seen.seconds = {shared.mid * rounding, shared.low * rounding, shared.high * rounding};
+      scale = seen.seconds.mid / raw.mid;
+    }
+    for (auto& [name, sum] : seen.phases) sum *= scale / phase_steps;
     result.push_back(std::move(seen));
   }
   return result;
@@ -140,13 +155,17 @@ std::string sentence_of(const Explanation& explanation, const std::vector<Observ
                        format_percent(slowest->padded_tokens / chosen.padded_tokens - 1, 0),
                        run::to_string(chosen.split));
   }
+  const double dearer =
+      slowest->compute_seconds() / slowest->padded_tokens / (chosen.compute_seconds() / chosen.padded_tokens);
+  if (!(slowest->seconds.low > chosen.seconds.high)) {
+    return fmt::format("The times of {} and {} overlap too much to say why one is slower.",
+                       run::to_string(slowest->split), run::to_string(chosen.split));
+  }
   return fmt::format(
       "Neither a fixed cost per micro-batch nor padding explains why {} is slower than {}: a token costs "
-      "more there "
-      "({:.2f} times the cheapest), so the sizes of its matrices suit this device less.",
-      run::to_string(slowest->split), run::to_string(chosen.split),
-      slowest->compute_seconds() / slowest->padded_tokens /
-          (chosen.compute_seconds() / chosen.padded_tokens));
+      "{:.2f} times as "
+      "much there, so the sizes of its matrices suit this device less.",
+      run::to_string(slowest->split), run::to_string(chosen.split), dearer);
 }
 
 // With no token counts the per-token and the per-step part are one constant; the fixed cost is still the
@@ -182,7 +201,7 @@ void explain_without_tokens(Explanation& explanation, const std::vector<Observat
 Explanation explain(std::span<const run::Split> splits, std::span<const run::Trial> trials,
                     std::optional<run::Split> recommended) {
   Explanation explanation;
-  const std::vector<Observation> observations = observe(splits, trials);
+  const std::vector<Observation> observations = observe(splits, trials, recommended);
   const bool has_optimizer = !observations.empty() &&
                              std::all_of(observations.begin(), observations.end(),
                                          [](const auto& seen) { return seen.phases.contains("optimizer"); });

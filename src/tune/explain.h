@@ -39,6 +39,8 @@ struct Explanation {
   std::string sentence;  // what a person can repeat; empty when too little is known
 };
 
+// Splits ran on different windows when some were dropped early: their times are compared on the windows that
+// each shares with the recommended split.
 Explanation explain(std::span<const run::Split> splits, std::span<const run::Trial> trials,
                     std::optional<run::Split> recommended);
 

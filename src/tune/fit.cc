@@ -8,17 +8,26 @@ namespace batchwright::tune {
 namespace {
 
 struct Peak {
-  double micro_batch = 0, bytes = 0;
+  double examples = 0, bytes = 0;  // examples in memory at once
 };
+
+double examples_at_once(const SearchOptions& options, const run::Split& split) {
+  const std::int64_t side_by_side = split.micro_batch < options.parallel_micro_batches
+                                        ? std::min(split.accumulation_steps, options.parallel_micro_batches)
+                                        : 1;
+  return static_cast<double>(split.micro_batch * side_by_side);
+}
 
 // Line through the peaks of the two largest micro-batches: the smallest ones may peak elsewhere (in the
 // optimizer).
-std::optional<double> predicted_bytes(std::vector<Peak> peaks, double micro_batch) {
+std::optional<double> predicted_bytes(std::vector<Peak> peaks, double examples) {
   if (peaks.size() < 2) return std::nullopt;
-  std::sort(peaks.begin(), peaks.end(),
-            [](const Peak& a, const Peak& b) { return a.micro_batch > b.micro_batch; });
-  const double slope = (peaks[0].bytes - peaks[1].bytes) / (peaks[0].micro_batch - peaks[1].micro_batch);
-  return peaks[0].bytes + std::max(slope, 0.0) * (micro_batch - peaks[0].micro_batch);
+  std::sort(peaks.begin(), peaks.end(), [](const Peak& a, const Peak& b) { return a.examples > b.examples; });
+  const auto other = std::find_if(peaks.begin(), peaks.end(),
+                                  [&](const Peak& peak) { return peak.examples < peaks[0].examples; });
+  if (other == peaks.end()) return std::nullopt;
+  const double slope = (peaks[0].bytes - other->bytes) / (peaks[0].examples - other->examples);
+  return peaks[0].bytes + std::max(slope, 0.0) * (examples - peaks[0].examples);
 }
 
 bool known_to_fit(const SearchOptions& options, const SplitState& state) {
@@ -31,7 +40,7 @@ std::vector<Peak> measured_peaks(const SearchOptions& options, std::span<const r
   for (std::size_t i = 0; i < splits.size(); ++i) {
     const auto& bytes = options.probe_longest ? states[i].longest_peak_bytes : states[i].sampled_peak_bytes;
     if (known_to_fit(options, states[i]) && bytes) {
-      peaks.push_back({static_cast<double>(splits[i].micro_batch), static_cast<double>(*bytes)});
+      peaks.push_back({examples_at_once(options, splits[i]), static_cast<double>(*bytes)});
     }
   }
   return peaks;
@@ -45,13 +54,14 @@ std::size_t next_probe(const SearchOptions& options, std::span<const run::Split>
   if (peaks.size() == 1 && limit > 0 && !prediction_failed) {
     // The second point: four times the first is far enough away for a slope, and still cheap.
     for (auto i = open.rbegin(); i != open.rend(); ++i) {
-      if (static_cast<double>(splits[*i].micro_batch) >= 4 * peaks[0].micro_batch) return *i;
+      if (examples_at_once(options, splits[*i]) >= 4 * peaks[0].examples) return *i;
     }
     return open.back();
   }
   if (prediction_failed || limit <= 0 || peaks.size() < 2) return open[open.size() / 2];
   for (const std::size_t i : open) {
-    if (*predicted_bytes(peaks, static_cast<double>(splits[i].micro_batch)) <= limit) return i;
+    const auto bytes = predicted_bytes(peaks, examples_at_once(options, splits[i]));
+    if (bytes && *bytes <= limit) return i;
   }
   return open.back();  // none is predicted to fit: show it on the nearest
 }

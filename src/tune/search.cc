@@ -97,7 +97,8 @@ class Search {
   // it.
   TrialRequest probe(std::size_t split) const {
     TrialRequest result = request(split);
-    result.split.accumulation_steps = std::min<std::int64_t>(result.split.accumulation_steps, 2);
+    const std::int64_t enough = std::max<std::int64_t>(2, options_.parallel_micro_batches);
+    result.split.accumulation_steps = std::min(result.split.accumulation_steps, enough);
     result.batch = "longest";
     return result;
   }

@@ -14,7 +14,9 @@ struct SearchOptions {
   std::int64_t effective_batch = 0;     // requested
   std::int64_t memory_limit_bytes = 0;  // 0: not known
   bool probe_longest =
-      true;                 // the workload can run its longest examples, and fewer micro-batches than a step
+      true;  // the workload can run its longest examples, and fewer micro-batches than a step
+  // Micro-batches smaller than this many examples run side by side, so many at a time (the engine's threads).
+  std::int64_t parallel_micro_batches = 1;
   bool exhaustive = false;  // every split, 10 rounds of 5 steps: the yardstick for the search
   std::string layout = "auto", checkpointing = "none";
 

@@ -87,6 +87,21 @@ TEST(Search, TheBoundaryIsFoundWithFewFailuresWhereMemoryIsLinear) {
   }
 }
 
+TEST(Search, MicroBatchesThatRunSideBySideAreProbedTogether) {
+  // Two threads: 1x64 holds two examples at a time, and so does 2x32, which is sharded.
+  Machine machine;
+  const std::vector<run::Split> splits = splits_of(64);
+  SimulatedWorkload sizes(machine);
+  machine.limit_bytes = sizes.peak_bytes(24);
+  SimulatedWorkload workload(machine);
+  SearchOptions options = options_for(64, machine.limit_bytes);
+  options.parallel_micro_batches = 2;
+  const auto trials = search_to_the_end(options, splits, workload);
+  EXPECT_EQ(splits[*search_state(options, splits, trials).largest_that_fits].micro_batch, 16);
+  options.parallel_micro_batches = 8;
+  EXPECT_EQ(search_state(options, splits, {}).next->split, (run::Split{1, 8, 1}));
+}
+
 TEST(Search, AMisleadingPeakCostsOneMoreFailureOnly) {
   // The smallest micro-batches peak in the optimizer, so the first slope is zero and predicts that all fit.
   Machine machine;

@@ -1,0 +1,197 @@
+#include "run/script_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace batchwright::run {
+namespace {
+
+using Kind = Worker::Event::Kind;
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Removed with all that a trial wrote, whatever happens.
+struct Scratch {
+  std::filesystem::path path;
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+// How long one run took, or why it did not end well.
+struct TimedRun {
+  double seconds = 0;
+  std::int64_t peak_resident_bytes = 0;
+  std::optional<Failure> failure;
+};
+
+TimedRun time_run(const WorkerCommand& command, const InterruptGuard* interrupt, double limit_seconds) {
+  const double begin = now_seconds();
+  Worker worker(command, interrupt);
+  TimedRun run;
+  const double deadline = begin + limit_seconds;
+  while (true) {
+    const Worker::Event event = worker.next(std::max(0.001, deadline - now_seconds()));
+    if (event.kind == Kind::Said && now_seconds() < deadline) continue;
+    run.seconds = now_seconds() - begin;
+    Failure failure = worker.failure();
+    run.peak_resident_bytes = worker.peak_resident_bytes();
+    if (event.kind == Kind::Exited && failure.exit_code == 0) return run;
+    if (event.kind != Kind::Exited) {
+      failure.outcome = Outcome::TimedOut;
+      failure.reason = fmt::format("did not end within {}", format_seconds(limit_seconds));
+    }
+    run.failure = std::move(failure);
+    return run;
+  }
+}
+
+}  // namespace
+
+ScriptRunner::ScriptRunner(ScriptSettings settings, const InterruptGuard* interrupt, OnProgress on_progress,
+                           Patience patience)
+    : settings_(std::move(settings)),
+      interrupt_(interrupt),
+      on_progress_(std::move(on_progress)),
+      patience_(patience) {}
+
+std::filesystem::path ScriptRunner::fresh_scratch() {
+  const std::filesystem::path path = settings_.scratch_root / fmt::format("trial-{}", ++trials_);
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);  // left by a run that was killed
+  std::filesystem::create_directories(path);
+  return std::filesystem::absolute(path);
+}
+
+WorkerCommand ScriptRunner::command_of(const TrialRequest& request, const std::filesystem::path& scratch,
+                                       std::int64_t steps) const {
+  const ScriptInvocation invocation = prepare_invocation(settings_.script, {request.split, scratch, steps});
+  WorkerCommand command;
+  command.command = invocation.words;
+  command.environment = invocation.environment;
+  command.environment["BATCHWRIGHT_STEPS"] = std::to_string(request.warmup_steps + request.steps);
+  command.log_file = settings_.log_file;
+  command.address_space_bytes = settings_.address_space_bytes;
+  if (!settings_.hook_folder.empty()) {
+    const char* inherited = std::getenv("PYTHONPATH");
+    command.environment["PYTHONPATH"] =
+        settings_.hook_folder.string() +
+        (inherited != nullptr && *inherited != '\0' ? std::string(":") + inherited : std::string());
+  }
+  return command;
+}
+
+Trial ScriptRunner::run(const TrialRequest& request) {
+  return settings_.script.steps_argument.empty() ? run_with_hook(request) : run_at_two_lengths(request);
+}
+
+Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
+  const double begin = now_seconds();
+  const Scratch scratch{fresh_scratch()};
+  const std::int64_t steps = request.warmup_steps + request.steps;
+  TrialRecord record(request);
+  double first_step_at = 0;
+  const auto finish = [&](Outcome outcome, const std::string& reason) {
+    Trial trial = record.finish(outcome, reason);
+    trial.wall_seconds = now_seconds() - begin;
+    trial.startup_seconds = first_step_at > 0 ? first_step_at - begin : trial.wall_seconds;
+    return trial;
+  };
+  Worker worker(command_of(request, scratch.path, 0), interrupt_);
+  bool said_hello = false;
+  while (!record.complete()) {
+    const double limit =
+        !said_hello ? patience_.start_seconds
+        : slowest_step_seconds_ <= 0
+            ? patience_.first_step_seconds
+            : std::max(patience_.least_seconds, patience_.slowest_factor * slowest_step_seconds_);
+    const Worker::Event event = worker.next(limit);
+    if (event.kind == Kind::Garbage)
+      return finish(Outcome::Crashed, "spoke what is not the protocol: " + event.error);
+    if (event.kind == Kind::Silent) {
+      return finish(Outcome::TimedOut, fmt::format("no step for {}", format_seconds(limit)));
+    }
+    if (event.kind == Kind::Exited) {
+      const Failure failure = worker.failure();
+      if (failure.exit_code != 0) return finish(failure.outcome, failure.reason);
+      if (!said_hello) {
+        throw Error(ErrorKind::Unsupported,
+                    request.split.micro_batch > 0 ? settings_.script.words.front() : "",
+                    "ended without a torch optimizer step that could be seen",
+                    "For a script without torch, give --steps-arg, the option that sets its number of steps");
+      }
+      return finish(Outcome::Rejected,
+                    fmt::format("ended after {} of the {} optimizer steps that a trial needs",
+                                record.steps_seen(), steps));
+    }
+    if (const auto* hello = std::get_if<Hello>(&event.message)) {
+      if (hello->protocol != kProtocolVersion) throw version_error("the hook", hello->protocol);
+      if (hello->rank == 0) hello_ = *hello;
+      said_hello = true;
+    } else if (const auto* step = std::get_if<StepReport>(&event.message)) {
+      if (step->rank != 0) continue;
+      if (first_step_at == 0) first_step_at = now_seconds();
+      record.add(*step);
+      slowest_step_seconds_ = std::max(slowest_step_seconds_, record.slowest_step_seconds());
+      if (on_progress_) {
+        on_progress_(fmt::format("{}: step {} of {}", to_string(request.split), record.steps_seen(), steps),
+                     static_cast<double>(record.steps_seen()) / static_cast<double>(steps));
+      }
+    } else if (const auto* failed = std::get_if<Failed>(&event.message)) {
+      const bool memory = failed->kind == "out_of_memory";
+      return finish(memory                       ? Outcome::OutOfMemory
+                    : failed->kind == "rejected" ? Outcome::Rejected
+                                                 : Outcome::Crashed,
+                    failed->message);
+    }
+  }
+  return finish(Outcome::Measured, "");
+}
+
+// What two runs share (start-up, loading, saving) cancels in the difference of their times.
+Trial ScriptRunner::run_at_two_lengths(const TrialRequest& request) {
+  const double begin = now_seconds();
+  Trial trial;
+  trial.request = request;
+  const std::int64_t short_steps = std::max<std::int64_t>(1, request.warmup_steps);
+  const std::int64_t long_steps = short_steps + request.steps;
+  TimedRun runs[2];
+  for (int i = 0; i < 2; ++i) {
+    const std::int64_t steps = i == 0 ? short_steps : long_steps;
+    if (on_progress_)
+      on_progress_(fmt::format("{}: a run of {} steps", to_string(request.split), steps), std::nullopt);
+    const Scratch scratch{fresh_scratch()};
+    runs[i] = time_run(command_of(request, scratch.path, steps), interrupt_, patience_.first_step_seconds);
+    if (runs[i].failure) break;
+  }
+  trial.wall_seconds = now_seconds() - begin;
+  const auto& failure = runs[0].failure ? runs[0].failure : runs[1].failure;
+  const double seconds = (runs[1].seconds - runs[0].seconds) / static_cast<double>(request.steps);
+  if (failure) {
+    trial.outcome = failure->outcome;
+    trial.reason = failure->reason;
+  } else if (!(seconds > 0)) {
+    trial.outcome = Outcome::Rejected;
+    trial.reason = fmt::format(
+        "a run of {} steps took {} and one of {} steps {}: the steps do not show in the time", short_steps,
+        format_seconds(runs[0].seconds), long_steps, format_seconds(runs[1].seconds));
+  } else {
+    trial.outcome = Outcome::Measured;
+    trial.steps = {{request.first_step, seconds, 0, 0}};
+    trial.peak_bytes = std::max(runs[0].peak_resident_bytes, runs[1].peak_resident_bytes);
+    trial.startup_seconds = 2 * std::max(0.0, runs[0].seconds - static_cast<double>(short_steps) * seconds);
+  }
+  return trial;
+}
+
+}  // namespace batchwright::run
