@@ -30,8 +30,8 @@ int explain_run(const ExplainArguments& arguments) {
   tune::SearchOptions search;
   search.effective_batch = effective_batch;
   search.exhaustive = request.boolean("exhaustive", false);
-  const tune::Candidates candidates =
-      tune::candidate_splits(effective_batch, 1, request.boolean("allow_inexact", false));
+  const tune::Candidates candidates = tune::candidate_splits(
+      effective_batch, request.integer("devices", 1, 1 << 20, 1), request.boolean("allow_inexact", false));
   const tune::Decision decision = tune::decide(search, candidates.splits, folder.trials(), 0, "");
   if (!decision.recommended) {
     throw Error(ErrorKind::No, arguments.run, "holds no measured split, so there is nothing to explain");

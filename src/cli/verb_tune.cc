@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/units.h"
 #include "cli/prepared_input.h"
 #include "cli/print_decision.h"
+#include "cli/script_tuning.h"
 #include "cli/training_arguments.h"
 #include "cli/tuning.h"
 #include "cli/verbs.h"
@@ -18,22 +20,76 @@ namespace {
 struct TuneArguments {
   TrainingArguments training;
   bool allow_inexact = false, exhaustive = false;
+  // For a command of the user's.
+  std::int64_t devices = 1;
+  std::vector<std::string> set_in;
+  std::string steps_argument;
+  bool online = false;
 };
 
-int tune_model(const TuneArguments& arguments) {
-  const InterruptGuard interrupt;
-  Progress progress(stderr, arguments.training.quiet ? Progress::Style::Silent : Progress::style_of(stderr));
-  const PreparedInput input =
-      prepare_input(model_and_data(arguments.training, "tune"), arguments.training, interrupt, progress);
+// Words that only our engine understands, given with a command of the user's.
+void refuse_training_options(const CLI::App& app) {
+  static const std::set<std::string> kAlsoForCommands = {
+      "effective-batch", "memory-limit", "budget",  "run",    "overwrite", "json",  "quiet",
+      "allow-inexact",   "exhaustive",   "devices", "set-in", "steps-arg", "online"};
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      if (option->count() == 0 || kAlsoForCommands.contains(name)) continue;
+      throw Error(ErrorKind::Usage, "--" + name, "is for MODEL DATA, not for a command of yours",
+                  "Give it to your script, after the --");
+    }
+  }
+}
+
+std::vector<run::ConfigEdit> edits_of(const std::vector<std::string>& words) {
+  std::vector<run::ConfigEdit> edits;
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+    const std::size_t equals = words[i + 1].find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ErrorKind::Usage, "--set-in", fmt::format("'{}' is not KEY=VALUE", words[i + 1]),
+                  "Write --set-in train.yaml trainer.batch_size={micro}");
+    }
+    edits.push_back({words[i], words[i + 1].substr(0, equals), words[i + 1].substr(equals + 1)});
+  }
+  return edits;
+}
+
+TuningResult tune_command(const TuneArguments& arguments, const InterruptGuard& interrupt,
+                          Progress& progress) {
+  ScriptTuningPlan plan;
+  plan.script.words = arguments.training.words;
+  plan.script.edits = edits_of(arguments.set_in);
+  plan.script.steps_argument = arguments.steps_argument;
+  plan.script.online = arguments.online;
+  plan.effective_batch = arguments.training.options.effective_batch;
+  plan.devices = arguments.devices;
+  plan.memory_limit_bytes = arguments.training.options.memory_limit_bytes;
+  plan.exhaustive = arguments.exhaustive;
+  plan.allow_inexact = arguments.allow_inexact;
+  plan.overwrite = arguments.training.overwrite;
+  plan.budget_seconds = arguments.training.budget_seconds;
+  plan.run_folder = arguments.training.run_folder;
+  return tune_script(plan, interrupt, progress);
+}
+
+TuningResult tune_model(const TuneArguments& arguments, const InterruptGuard& interrupt, Progress& progress) {
   TuningPlan plan;
-  plan.input = input;
+  plan.input =
+      prepare_input(model_and_data(arguments.training, "tune"), arguments.training, interrupt, progress);
   plan.options = arguments.training.options;
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
   plan.budget_seconds = arguments.training.budget_seconds;
   plan.run_folder = arguments.training.run_folder;
   plan.overwrite = arguments.training.overwrite;
-  const TuningResult result = tune_with_engine(plan, interrupt, progress);
+  return tune_with_engine(plan, interrupt, progress);
+}
+
+int tune(const TuneArguments& arguments) {
+  const InterruptGuard interrupt;
+  Progress progress(stderr, arguments.training.quiet ? Progress::Style::Silent : Progress::style_of(stderr));
+  const TuningResult result = arguments.training.has_command ? tune_command(arguments, interrupt, progress)
+                                                             : tune_model(arguments, interrupt, progress);
   progress.finish();
   if (arguments.training.json) {
     fmt::print("{}\n", dump_line(result.document));
@@ -52,12 +108,23 @@ void add_tune_verb(CLI::App& app, int& exit_code) {
   add_training_options(app, arguments->training);
   app.add_flag("--allow-inexact", arguments->allow_inexact);
   app.add_flag("--exhaustive", arguments->exhaustive);
+  app.add_option("--devices", arguments->devices);
+  app.add_option("--set-in", arguments->set_in)->type_size(2)->allow_extra_args(false);
+  app.add_option("--steps-arg", arguments->steps_argument);
+  app.add_flag("--online", arguments->online);
   app.callback([&app, &exit_code, arguments] {
     finish(app, arguments->training);
+    if (arguments->training.has_command) {
+      refuse_training_options(app);
+    } else {
+      for (const char* name : {"--devices", "--set-in", "--steps-arg", "--online"}) {
+        if (app.count(name) > 0) throw Error(ErrorKind::Usage, name, "is for a command of yours, after --");
+      }
+    }
     if (!arguments->training.split.empty() && arguments->training.split != "auto") {
       throw Error(ErrorKind::Usage, "--split", "is what tune finds out", "`batchwright train` takes it");
     }
-    exit_code = tune_model(*arguments);
+    exit_code = tune(*arguments);
   });
 }
 

@@ -20,10 +20,10 @@ struct ConfigEdit {
 
 // A user's training command, to be run unchanged but for its placeholders.
 struct ScriptCommand {
-  std::vector<std::string> words;
-  std::vector<ConfigEdit> edits;
-  std::string steps_argument;  // `--max_steps`, or a text with {steps}; empty: the hook counts the steps
-  bool online = false;         // leave trackers and hubs as the environment has them
+  std::vector<std::string> words = {};
+  std::vector<ConfigEdit> edits = {};
+  std::string steps_argument = {};  // `--max_steps`, or a text with {steps}; empty: the hook counts the steps
+  bool online = false;              // leave trackers and hubs as the environment has them
 };
 
 // What the placeholders {micro}, {accum}, {effective}, {devices}, {scratch} and {steps} stand for.

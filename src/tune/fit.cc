@@ -83,7 +83,9 @@ FitBoundary fit_boundary(const SearchOptions& options, std::span<const run::Spli
   if (open.empty()) return boundary;
   if (!boundary.largest_fit) {
     const bool try_largest = options.memory_limit_bytes == 0 && !boundary.smallest_fail;
-    boundary.probe = try_largest ? open.front() : open.back();
+    // A probe of the longest examples is cheapest at the smallest split; a trial of a script costs the same
+    // anywhere.
+    boundary.probe = try_largest ? open.front() : options.probe_longest ? open.back() : open[open.size() / 2];
     return boundary;
   }
   const std::vector<Peak> peaks = measured_peaks(options, splits, states);

@@ -130,7 +130,12 @@ class Search {
       std::vector<std::size_t> order = state_.racing;
       if (number % 2 == 1) std::reverse(order.begin(), order.end());
       for (const std::size_t split : order) {
-        if (!has_round(split, round)) return round_request(split, round);
+        if (has_round(split, round)) continue;
+        if (number == 0 && rises_towards(split)) {
+          std::erase(state_.racing, split);
+          continue;
+        }
+        return round_request(split, round);
       }
       if (options_.exhaustive) continue;
       const TimingTable table(splits_, trials_, options_.effective_batch, round.end_window(options_));
@@ -142,6 +147,24 @@ class Search {
     }
     if (options_.exhaustive) state_.settled = true;
     return std::nullopt;
+  }
+
+  // Smaller micro-batches pay the fixed cost more often, so once times rise they go on rising.
+  bool rises_towards(std::size_t split) {
+    if (!options_.starts_are_dear || options_.exhaustive) return false;
+    const TimingTable table(splits_, trials_, options_.effective_batch,
+                            round_at(options_, 0).end_window(options_));
+    std::vector<std::size_t> larger;  // measured, nearest first
+    for (std::size_t i = split; i-- > 0;) {
+      if (table.measured(i) && !state_.splits[i].out) larger.push_back(i);
+    }
+    if (larger.size() < 2) return false;
+    const auto rise = table.ratio(larger[0], larger[1], options_.confidence);
+    if (!rise || rise->low <= 1 || rise->mid <= 1 + 2 * options_.tolerance) return false;
+    state_.why_dropped[split] = fmt::format("not started: times rise towards it ({} is {} slower than {})",
+                                            run::to_string(splits_[larger[0]]), format_percent(rise->mid - 1),
+                                            run::to_string(splits_[larger[1]]));
+    return true;
   }
 
   void drop_slower(const TimingTable& table, std::size_t best, std::int64_t number) {

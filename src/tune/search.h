@@ -18,6 +18,9 @@ struct SearchOptions {
   // Micro-batches smaller than this many examples run side by side, so many at a time (the engine's threads).
   std::int64_t parallel_micro_batches = 1;
   bool exhaustive = false;  // every split, 10 rounds of 5 steps: the yardstick for the search
+  // Every trial is a start: a split is not tried when the two next larger ones were measured and times rise
+  // towards it.
+  bool starts_are_dear = false;
   std::string layout = "auto", checkpointing = "none";
 
   double tolerance = 0.02;   // splits within it tie

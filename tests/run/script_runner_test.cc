@@ -1,0 +1,130 @@
+#include "run/script_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "run/test_worker.h"
+
+namespace batchwright::run {
+namespace {
+
+// Real torch in a real child: skipped where the test environment has none.
+class ScriptTrials : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    static const bool has_torch = [] {
+      ProcessOptions options;
+      options.command = {BATCHWRIGHT_PYTHON, "-c", "import torch"};
+      return run_captured(options, std::chrono::seconds(120)).status.succeeded();
+    }();
+    if (!has_torch) GTEST_SKIP() << "no torch in " << BATCHWRIGHT_PYTHON;
+  }
+  ScriptSettings settings(std::vector<std::string> more = {}) {
+    ScriptSettings result;
+    result.script.words = {BATCHWRIGHT_PYTHON, BATCHWRIGHT_SOURCE_DIR "/tests/run/train_script.py", "{micro}",
+                           "{accum}"};
+    for (std::string& word : more) result.script.words.push_back(std::move(word));
+    result.scratch_root = folder / "scratch";
+    result.log_file = folder / "worker.log";
+    result.hook_folder = BATCHWRIGHT_SOURCE_DIR "/python/batchwright/hook";
+    return result;
+  }
+  TrialRequest request(std::int64_t micro, std::int64_t accum) {
+    TrialRequest result;
+    result.split = {micro, accum, 1};
+    result.warmup_steps = 1;
+    result.steps = 4;
+    return result;
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(ScriptTrials, TheHookSeesStepsMicroStepsExamplesAndTokens) {
+  ScriptRunner runner(settings(), nullptr);
+  const Trial trial = runner.run(request(4, 3));
+  ASSERT_EQ(trial.outcome, Outcome::Measured) << trial.reason;
+  EXPECT_EQ(trial.observed_micro_batch, 4);
+  EXPECT_EQ(trial.observed_accumulation_steps, 3);
+  ASSERT_EQ(trial.steps.size(), 4u);
+  EXPECT_EQ(trial.steps[0].tokens, 4 * 3 * 16);
+  EXPECT_GT(trial.phases.at("forward"), 0);
+  EXPECT_GT(trial.phases.at("backward"), 0);
+  EXPECT_GT(trial.phases.at("optimizer"), 0);
+  EXPECT_GT(trial.peak_bytes.value_or(0), 1 << 20);
+  EXPECT_EQ(runner.hello()->framework.substr(0, 6), "torch ");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "scratch"));  // every trial's folder is gone
+}
+
+TEST_F(ScriptTrials, ASplitThatTheScriptIgnoresIsRejected) {
+  ScriptRunner runner(settings({"--ignore-accum"}), nullptr);
+  const Trial trial = runner.run(request(4, 3));
+  EXPECT_EQ(trial.outcome, Outcome::Rejected);
+  EXPECT_NE(trial.reason.find("asked for 4x3"), std::string::npos) << trial.reason;
+  EXPECT_EQ(trial.observed_accumulation_steps, 1);
+}
+
+TEST_F(ScriptTrials, OutOfMemoryIsReadFromTheTraceback) {
+  ScriptRunner runner(settings({"--oom", "8"}), nullptr);
+  EXPECT_EQ(runner.run(request(8, 1)).outcome, Outcome::OutOfMemory);
+  EXPECT_EQ(runner.run(request(4, 2)).outcome, Outcome::Measured);
+}
+
+TEST_F(ScriptTrials, AScriptThatEndsTooEarlyIsRejectedAndOneWithoutTorchNamed) {
+  ScriptRunner runner(settings({"--steps", "2"}), nullptr);
+  const Trial trial = runner.run(request(4, 1));
+  EXPECT_EQ(trial.outcome, Outcome::Rejected);
+  EXPECT_EQ(trial.reason, "ended after 2 of the 5 optimizer steps that a trial needs");
+  ScriptSettings plain = settings();
+  plain.script.words = {"/bin/sh", "-c", "true {micro}"};
+  try {
+    ScriptRunner(plain, nullptr).run(request(4, 1));
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(e.hint().find("--steps-arg"), std::string::npos);
+  }
+}
+
+TEST_F(ScriptTrials, TheHookDoesNotChangeWhatTheScriptComputes) {
+  const auto losses = [&](bool with_hook) {
+    ProcessOptions options;
+    options.command = {BATCHWRIGHT_PYTHON,
+                       BATCHWRIGHT_SOURCE_DIR "/tests/run/train_script.py",
+                       "4",
+                       "3",
+                       "--steps",
+                       "20",
+                       "--dump",
+                       (folder / "losses").string()};
+    // A socket that nobody listens on would end the script at its first report.
+    const Listener listener;
+    if (with_hook) {
+      options.environment = {{"PYTHONPATH", BATCHWRIGHT_SOURCE_DIR "/python/batchwright/hook"},
+                             {"BATCHWRIGHT_SOCKET", listener.socket_path().string()}};
+    }
+    const CapturedOutput output = run_captured(options, std::chrono::seconds(120));
+    EXPECT_TRUE(output.status.succeeded()) << output.text;
+    return read_file(folder / "losses");
+  };
+  EXPECT_EQ(losses(true), losses(false));
+}
+
+// Without torch and without a hook: the script sleeps a fixed time at start and a time per step.
+TEST_F(ScriptTrials, TwoLengthsGiveTheTimeOfAStep) {
+  ScriptSettings plain = settings();
+  plain.script.words = {BATCHWRIGHT_PYTHON, "-c",
+                        "import sys, time; time.sleep(0.2 + 0.05 * int(sys.argv[2]))", "{micro}"};
+  plain.script.steps_argument = "{steps}";
+  plain.hook_folder.clear();
+  ScriptRunner runner(plain, nullptr);
+  const Trial trial = runner.run(request(4, 1));
+  ASSERT_EQ(trial.outcome, Outcome::Measured) << trial.reason;
+  EXPECT_NEAR(trial.steps.at(0).seconds, 0.05, 0.04);
+  plain.script.words = {"/bin/sh", "-c", "exit 3", "{micro}"};
+  EXPECT_EQ(ScriptRunner(plain, nullptr).run(request(4, 1)).outcome, Outcome::Crashed);
+}
+
+}  // namespace
+}  // namespace batchwright::run
