@@ -105,4 +105,7 @@ function(batchwright_engine)
   target_link_libraries(batchwright-engine PRIVATE batchwright_engine batchwright_flags)
   set_target_properties(batchwright-engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   batchwright_room_tests(engine batchwright_engine)
+  if(TARGET engine_test)
+    add_dependencies(engine_test batchwright batchwright-engine)  # some of its tests run both programs
+  endif()
 endfunction()
