@@ -97,6 +97,8 @@ TuningResult tune_script(const ScriptTuningPlan& plan, const InterruptGuard& int
     result.decision = std::move(outcome.decision);
     result.interrupted = outcome.interrupted;
   } catch (const Error& e) {
+    std::error_code ignored;
+    std::filesystem::remove(settings.scratch_root, ignored);  // only when it is empty
     if (exit_code(e.kind()) == exit_code(ErrorKind::Usage)) folder.discard();
     throw;
   }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 
 extern char** environ;
 
@@ -47,20 +48,39 @@ std::vector<std::string> parts_of(const std::string& key) {
   }
 }
 
+Error missing_key(const std::string& key, const std::string& part, const std::string& subject) {
+  return Error(ErrorKind::Usage, subject, fmt::format("has no key '{}' ('{}' is missing)", key, part),
+               "--set-in changes keys that are there");
+}
+
 // yaml-cpp's nodes are handles: assigning to one changes the tree, so the walk recurses instead of
 // reassigning.
 void set_value(YAML::Node node, std::span<const std::string> parts, const YAML::Node& value,
                const std::string& key, const std::string& subject) {
   if (!node.IsMap() || !node[parts.front()]) {
-    throw Error(ErrorKind::Usage, subject,
-                fmt::format("has no key '{}' ('{}' is missing)", key, parts.front()),
-                "--set-in changes keys that are there");
+    throw missing_key(key, parts.front(), subject);
   }
   if (parts.size() == 1) {
     node[parts.front()] = value;
   } else {
     set_value(node[parts.front()], parts.subspan(1), value, key, subject);
   }
+}
+
+std::string json_with_value(const std::string& text, std::span<const std::string> parts,
+                            const std::string& key, const std::string& value, const std::string& subject) {
+  Json root = parse_json(text, subject);
+  Json* at = &root;
+  for (const std::string& part : parts) {
+    if (!at->is_object() || !at->contains(part)) throw missing_key(key, part, subject);
+    at = &at->at(part);
+  }
+  try {
+    *at = parse_json(value, subject);
+  } catch (const Error&) {
+    *at = value;  // not a number, true, false, null or a quoted text: the text itself
+  }
+  return root.dump(2) + "\n";
 }
 
 // Names under which scripts and frameworks take the folder that they write to.
@@ -159,14 +179,15 @@ std::string fill_in(std::string text, const PlaceholderValues& values) {
 
 std::string with_value(const std::string& text, const std::string& key, const std::string& value,
                        const std::string& subject) {
+  const std::vector<std::string> parts = parts_of(key);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  // YAML would read JSON too, but write what stricter readers refuse.
+  if (first != std::string::npos && text[first] == '{')
+    return json_with_value(text, parts, key, value, subject);
   try {
     const YAML::Node root = YAML::Load(text);
-    const std::vector<std::string> parts = parts_of(key);
     set_value(root, parts, YAML::Load(value), key, subject);
     YAML::Emitter out;
-    // JSON is read by stricter readers than YAML: keep its quotes and braces.
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    if (first != std::string::npos && text[first] == '{') out << YAML::DoubleQuoted << YAML::Flow;
     out << root;
     return std::string(out.c_str()) + "\n";
   } catch (const YAML::Exception& e) {

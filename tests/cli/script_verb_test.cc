@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/program.h"
+
+namespace batchwright::cli {
+namespace {
+
+// A script without torch that takes 4 ms a micro-step: fewer micro-steps are faster.
+const char* kScript = "import sys, time; time.sleep(0.02 + 0.004 * int(sys.argv[2]) * int(sys.argv[3]))";
+
+std::vector<std::string> tune(std::vector<std::string> before, const std::vector<std::string>& command) {
+  std::vector<std::string> words = {"tune", "--effective-batch", "8", "--run", "run"};
+  words.insert(words.end(), before.begin(), before.end());
+  words.push_back("--");
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+TEST(ScriptVerb, TimesAScriptByTwoLengthsAndSkipsWhereTimesRise) {
+  const Program program;
+  const CapturedOutput output = program.run(
+      tune({"--steps-arg", "{steps}"}, {BATCHWRIGHT_PYTHON, "-c", kScript, "{micro}", "{accum}"}));
+  EXPECT_EQ(output.status.code, 0) << output.text;
+  EXPECT_NE(output.text.find("Recommended: --split 8x1"), std::string::npos) << output.text;
+  EXPECT_EQ(program.result().at("recommended"), 0);
+  EXPECT_FALSE(std::filesystem::exists(program.folder / "run" / "scratch"));
+  // The same question again is answered from the folder.
+  const std::size_t trials = program.lines_in("run/trials.jsonl");
+  EXPECT_EQ(
+      program.run(tune({"--steps-arg", "{steps}"}, {BATCHWRIGHT_PYTHON, "-c", kScript, "{micro}", "{accum}"}))
+          .status.code,
+      0);
+  EXPECT_EQ(program.lines_in("run/trials.jsonl"), trials);
+}
+
+TEST(ScriptVerb, RefusesWhatWouldBeWrongBeforeItRunsAnything) {
+  const Program program;
+  write_file_atomic(program.folder / "out" / "checkpoint.bin", "a week of work");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {tune({}, {}), "needs a command after it"},
+      {tune({}, {"python", "train.py"}), "no {micro}"},
+      {tune({}, {"no-such-program", "{micro}"}), "is not a program in PATH"},
+      {tune({}, {"python3", "x.py", "{micro}", "--output_dir", "out"}), "Write --output_dir {scratch}"},
+      {tune({"--lora", "16"}, {"python3", "x.py", "{micro}"}), "--lora: is for MODEL DATA"},
+      {tune({"--set-in", "absent.yaml", "a={micro}"}, {"python3", "x.py", "absent.yaml"}), "absent.yaml"},
+      {tune({"--set-in", "absent.yaml", "a"}, {"python3", "x.py", "{micro}"}), "is not KEY=VALUE"},
+      {tune({"--devices", "3"}, {"python3", "x.py", "{micro}"}), "8 cannot be divided over 3 devices"},
+      {{"tune", Program::model_folder(), program.data(), "--effective-batch", "8", "--steps-arg", "x"},
+       "--steps-arg: is for a command of yours"}};
+  for (const auto& [words, message] : cases) {
+    const CapturedOutput output = program.run(words);
+    EXPECT_EQ(output.status.code, 2) << output.text;
+    EXPECT_NE(output.text.find(message), std::string::npos) << message << " in\n" << output.text;
+    EXPECT_FALSE(std::filesystem::exists(program.folder / "run")) << message;
+  }
+}
+
+}  // namespace
+}  // namespace batchwright::cli
