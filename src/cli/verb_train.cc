@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -90,7 +91,7 @@ std::string describe_summary(const Json& summary) {
     text += "\n";
   }
   if (const auto loss = number(evaluation, "loss")) text += fmt::format("Held-out loss: {:.4f}\n", *loss);
-  const auto steps = number(summary, "steps"), seconds = number(summary, "training_seconds");
+  const auto steps = number(summary, "steps"), seconds = number(summary, "seconds");
   if (steps && seconds) text += fmt::format("Trained {:.0f} steps in {}\n", *steps, format_seconds(*seconds));
   if (summary.contains("model_folder") && summary.at("model_folder").is_string()) {
     text += fmt::format("Model: {}\n", summary.at("model_folder").get<std::string>());
@@ -153,13 +154,14 @@ int train(const TrainArguments& arguments) {
   const std::filesystem::path path = training_folder(arguments, request);
   const bool goes_on = !arguments.training.overwrite && can_go_on(path);
   run::RunFolder folder(path, std::move(request), arguments.training.overwrite);
-  if (arguments.training.overwrite) std::filesystem::remove_all(path / "checkpoints");
+  if (arguments.training.overwrite) {
+    for (const char* name : {"checkpoints", "steps.jsonl", "summary.json"})
+      std::filesystem::remove_all(path / name);
+  }
   // The split of the run that goes on, so that its steps stay the same bits, whatever a new search would say.
   const ChosenSplit chosen = goes_on ? ChosenSplit{split_of_job(path), std::nullopt}
                                      : choose_split(arguments, input, path, interrupt, progress);
 
-  // What a training that --overwrite replaces had left; the engine appends.
-  for (const char* name : {"steps.jsonl", "summary.json"}) std::filesystem::remove(path / name);
   run::EngineJob job;
   job.mode = run::JobMode::Train;
   job.model_folder = input.model_folder.string();
@@ -169,13 +171,19 @@ int train(const TrainArguments& arguments) {
   if (!arguments.trace.empty()) job.trace_file = std::filesystem::absolute(arguments.trace).string();
   job.options = arguments.training.options;
   const std::int64_t steps = total_steps(job.options, input.training_rows);
+  std::int64_t first_step = 0;  // of this process: a training that goes on does not start at 1
   const auto on_step = [&](const run::StepReport& step) {
-    if (step.step == 1) progress.restart();  // loading and tuning say nothing about the steps to come
+    if (first_step == 0) {
+      first_step = step.step;
+      progress.restart();  // loading and tuning say nothing about the steps to come
+    }
     if (mirror) {
       fmt::print("{}\n", dump_line(json_line(step)));
       std::fflush(stdout);
     }
-    progress.update(text_line(step, steps), static_cast<double>(step.step) / static_cast<double>(steps));
+    progress.update(text_line(step, steps),
+                    static_cast<double>(step.step - first_step) /
+                        static_cast<double>(std::max<std::int64_t>(1, steps - first_step)));
   };
   run::TrainingOutcome outcome;
   try {
