@@ -318,6 +318,11 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
     if (near(view.sum, 1)) return;
   }
   const bool right = view.normalised || (near(view.sum, 1) && view.equal);
+  // A mean of each micro-batch's token mean: right for examples, a small bias for tokens.
+  const bool tokens = scan.mentions("ForCausalLM") || scan.mentions("ForTokenClassification") ||
+                      scan.mentions("ForSeq2SeqLM") || scan.mentions("-100");
+  if (right && !view.normalised && !view.summed && tokens && !trace.trainer)
+    add_finding(out, make_finding("token_mean_of_means", loss_line(trace, view)));
   if (!right && (meant || trace.trainer)) wrong_sum(trace, scan, views, at, n, out);
   if (right && view.other_sum > 0 && view.other_sum > (view.normalised ? 1 : view.sum) * 1.5 &&
       near(view.other_sum, static_cast<double>(view.weights.size()))) {
