@@ -92,6 +92,9 @@ ConfigResult check_configurations(const std::vector<ConfigText>& texts,
       own = read_shell_sections(text.text, text.file, text.first_line);
     } else if (text.form == ConfigForm::Python) {
       own = read_python_sections(text.text, text.file, text.first_line);
+      for (Section& section : own) {
+        if (text.settings_module && own.size() == 1 && section.has("variables")) section.marks = {"document"};
+      }
     } else {
       try {
         const ConfigNode tree = parse_config_tree(text.text, files[text.file]);

@@ -16,6 +16,8 @@ struct ConfigText {
   std::string_view text;
   std::size_t file = 0;  // index of the file it comes from
   int first_line = 1;    // of the text within the file
+  bool settings_module =
+      false;  // Python without a loop: its constants are a configuration, not a script's variables
 };
 
 struct ConfigResult {

@@ -339,7 +339,11 @@ class CommandReader {
         arguments_.program.find("train_bash") != std::string::npos)
       arguments_.tool = Tool::LlamaFactory;
     if (arguments_.program.find("axolotl") != std::string::npos) arguments_.tool = Tool::Axolotl;
-    if (arguments_.has("no_trainer")) arguments_.tool = Tool::Generic;
+    const bool own_engine = arguments_.has("engine_flag") && !arguments_.has("deepspeed_flag");
+    if (arguments_.has("no_trainer") || own_engine) arguments_.tool = Tool::Generic;
+    // A script on DeepSpeed's engine may mean one device's batch or all devices' by this word.
+    if (own_engine)
+      std::erase_if(arguments_.settings, [](const Setting& s) { return s.key == "train_batch_size"; });
     // --train_batch_size is the global batch where a micro-batch stands beside it (OpenRLHF), else one
     // device's.
     const bool micro = std::any_of(

@@ -121,11 +121,32 @@ class TreeReader {
         }
       } else if (value.kind == Kind::List) {
         add_setting(main, key, value);
-        for (const ConfigNode& item : value.list) list_item(key, item, main, depth);
+        if (!argument_list(node, value)) {
+          for (const ConfigNode& item : value.list) list_item(key, item, main, depth);
+        }
       } else if (value.kind == Kind::Scalar) {
         scalar(key, value, main);
       }
     }
+  }
+
+  // ["--max_steps", "100", ...]: an editor's or container's way to write a command.
+  bool argument_list(const ConfigNode& owner, const ConfigNode& value) {
+    std::string command;
+    bool options = false;
+    for (const ConfigNode& item : value.list) {
+      if (item.kind != Kind::Scalar || item.text.find('\n') != std::string::npos) return false;
+      options = options || item.text.starts_with("--");
+      command += " '" + item.text + "'";
+    }
+    if (!options) return false;
+    const ConfigNode* program = owner.find("program");
+    const bool launcher = !value.list.empty() && is_command(value.list[0].text + "            ");
+    if (!launcher)
+      command = "python " + (program == nullptr ? std::string("script.py") : program->text) + command;
+    for (Section& section : read_shell_sections(command, file_, std::max(1, value.line)))
+      sections_.push_back(std::move(section));
+    return true;
   }
 
   void list_item(const std::string& key, const ConfigNode& item, Section& main, int depth) {

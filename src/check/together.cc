@@ -50,13 +50,13 @@ class Group {
     if (says_untrained(file.text)) hints_.from_scratch = true;
     switch (file.kind) {
       case FileKind::Python:
-        if (holds_configuration(file.text)) configs_.push_back({ConfigForm::Python, file.text, i, 1});
+        python(i);
         break;
       case FileKind::Tree:
-        configs_.push_back({ConfigForm::Tree, file.text, i, 1});
+        add_config(ConfigForm::Tree, file.text, i, 1);
         break;
       case FileKind::Shell:
-        configs_.push_back({ConfigForm::Shell, file.text, i, 1});
+        add_config(ConfigForm::Shell, file.text, i, 1);
         break;
       case FileKind::Log:
         add_log(i, file.text, 1);
@@ -72,6 +72,20 @@ class Group {
     }
   }
 
+  void add_config(ConfigForm form, std::string_view text, std::size_t i, int first_line) {
+    configs_.push_back(
+        {.form = form, .text = text, .file = i, .first_line = first_line, .settings_module = false});
+  }
+
+  void python(std::size_t i) {
+    const std::string& text = files_[i]->text;
+    const bool module =
+        !may_hold_loop(text) && text.size() < 200'000 && text.find("batch") != std::string::npos;
+    if (holds_configuration(text) || module)
+      configs_.push_back(
+          {.form = ConfigForm::Python, .text = text, .file = i, .first_line = 1, .settings_module = module});
+  }
+
   void add_log(std::size_t i, std::string_view text, int first_line) {
     logs_.push_back({.text = text, .file = i, .first_line = first_line, .name = names_[i]});
     // A log often begins with the command, or holds the arguments beside its records; trainer_state.json has
@@ -80,10 +94,10 @@ class Group {
     const bool json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[') &&
                       text.find("\n{") == std::string_view::npos;
     if (json && text.find("\"log_history\"") == std::string_view::npos) {
-      configs_.push_back({ConfigForm::Tree, text, i, first_line});
+      add_config(ConfigForm::Tree, text, i, first_line);
     } else if (!json &&
                kind_of("run", text.substr(0, std::min<std::size_t>(text.size(), 4000))) == FileKind::Shell) {
-      configs_.push_back({ConfigForm::Shell, text.substr(0, 4000), i, first_line});
+      add_config(ConfigForm::Shell, text.substr(0, 4000), i, first_line);
     }
   }
 
@@ -93,12 +107,12 @@ class Group {
     for (const Block& block : blocks_of_page(files_[i]->text)) {
       const std::string& language = block.language;
       if (language == "json" || language == "yaml" || language == "yml" || language == "jsonc")
-        configs_.push_back({ConfigForm::Tree, block.text, i, block.first_line});
+        add_config(ConfigForm::Tree, block.text, i, block.first_line);
       else if (language == "bash" || language == "sh" || language == "shell" || language == "console" ||
                language == "zsh")
-        configs_.push_back({ConfigForm::Shell, block.text, i, block.first_line});
+        add_config(ConfigForm::Shell, block.text, i, block.first_line);
       else if (language == "python" || language == "py")
-        configs_.push_back({ConfigForm::Python, block.text, i, block.first_line});
+        add_config(ConfigForm::Python, block.text, i, block.first_line);
       else
         unnamed_block(i, block);
     }
@@ -107,10 +121,9 @@ class Group {
   void unnamed_block(std::size_t i, const Block& block) {
     if (!block.language.empty()) {  // fenced, without a language or with another one: its content decides
       const FileKind kind = kind_of("", block.text);
-      if (kind == FileKind::Tree)
-        return void(configs_.push_back({ConfigForm::Tree, block.text, i, block.first_line}));
+      if (kind == FileKind::Tree) return void(add_config(ConfigForm::Tree, block.text, i, block.first_line));
       if (kind == FileKind::Shell)
-        return void(configs_.push_back({ConfigForm::Shell, block.text, i, block.first_line}));
+        return void(add_config(ConfigForm::Shell, block.text, i, block.first_line));
     }
   }
 

@@ -86,7 +86,14 @@ int run_check(const CheckRequest& request) {
   options.separate = request.separate;
   if (request.classes > 0) options.hints.classes = request.classes;
   if (request.vocabulary > 0) options.hints.vocabulary = request.vocabulary;
-  const std::vector<check::FileReport> reports = check::check_together(files, options);
+  std::vector<check::FileReport> reports = check::check_together(files, options);
+  if (reports.empty()) {
+    reports.push_back({.path = request.paths[0],
+                       .verdict = check::Verdict::CannotTell,
+                       .findings = {},
+                       .missing = "a file with a training loop, a configuration or a log: none was found",
+                       .summary = ""});
+  }
   if (request.json)
     fmt::print("{}\n", dump_line(check::report_json(reports)));
   else if (request.sarif)

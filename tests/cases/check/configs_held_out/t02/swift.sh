@@ -1,0 +1,1 @@
+CUDA_VISIBLE_DEVICES=0,1 NPROC_PER_NODE=2 swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset 'AI-ModelScope/alpaca-gpt4-data-zh#500' --per_device_train_batch_size 1 --gradient_accumulation_steps 16 --learning_rate 1e-4 --num_train_epochs 1 --warmup_ratio 0.05
