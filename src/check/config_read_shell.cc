@@ -6,6 +6,7 @@
 #include <set>
 
 #include "check/config_read.h"
+#include "check/config_shell_arguments.h"
 #include "check/config_shell_words.h"
 
 namespace batchwright::check {
@@ -62,7 +63,7 @@ class CommandReader {
     if (launchers_ == 0) return {};
     while (at_ < words_.size()) argument();
     environment();
-    classify_arguments();
+    classify_arguments(arguments_);
     launch_.program = arguments_.program;
     return {launch_, arguments_};
   }
@@ -333,35 +334,6 @@ class CommandReader {
       add(launch_, quantity, name, found->second.text, found->second);
   }
 
-  void classify_arguments() {
-    if (arguments_.program.find("no_trainer") != std::string::npos) arguments_.marks.push_back("no_trainer");
-    if (arguments_.program == "llamafactory-cli" ||
-        arguments_.program.find("train_bash") != std::string::npos)
-      arguments_.tool = Tool::LlamaFactory;
-    if (arguments_.program.find("axolotl") != std::string::npos) arguments_.tool = Tool::Axolotl;
-    const bool own_engine = arguments_.has("engine_flag") && !arguments_.has("deepspeed_flag");
-    if (arguments_.has("no_trainer") || own_engine) arguments_.tool = Tool::Generic;
-    // A script on DeepSpeed's engine may mean one device's batch or all devices' by this word.
-    if (own_engine)
-      std::erase_if(arguments_.settings, [](const Setting& s) { return s.key == "train_batch_size"; });
-    // --train_batch_size is the global batch where a micro-batch stands beside it (OpenRLHF), else one
-    // device's.
-    const bool micro = std::any_of(
-        arguments_.settings.begin(), arguments_.settings.end(),
-        [](const Setting& s) { return s.quantity == Q::MicroBatch && s.key != "train_batch_size"; });
-    for (Setting& setting : arguments_.settings) {
-      if (micro && setting.key == "train_batch_size") setting.quantity = Q::GlobalBatch;
-    }
-    const bool trainer_words =
-        std::any_of(arguments_.settings.begin(), arguments_.settings.end(), [](const Setting& s) {
-          return s.key == "per_device_train_batch_size" || s.key == "gradient_accumulation_steps" ||
-                 s.key == "num_train_epochs" || s.key == "max_grad_norm" || s.key == "warmup_ratio";
-        });
-    if (arguments_.tool == Tool::Transformers && !trainer_words && !arguments_.settings.empty() &&
-        !arguments_.has("deepspeed_flag"))
-      arguments_.tool = Tool::Generic;
-  }
-
   const ShellScript& script_;
   const std::vector<ShellWord>& words_;
   const ShellCommand& command_;
@@ -372,25 +344,6 @@ class CommandReader {
   Section launch_, arguments_;
 };
 
-// The script's own variables say what its author meant: GLOBAL_BATCH_SIZE=100, NUM_EXAMPLES=12000.
-Section variables_section(const ShellScript& script, std::size_t file) {
-  Section section;
-  section.tool = Tool::Generic;
-  section.file = file;
-  section.marks.push_back("variables");
-  for (const auto& [name, word] : script.variables) {
-    const std::optional<double> number = word.unknown ? std::nullopt : parse_number(word.text);
-    const std::optional<Quantity> quantity = quantity_of(Tool::Generic, name);
-    if (!number || !quantity) continue;
-    Setting setting{.quantity = *quantity, .key = name, .written = word.text, .number = number};
-    setting.line = word.line;
-    setting.file = file;
-    setting.inexact = word.inexact;
-    section.settings.push_back(std::move(setting));
-  }
-  return section;
-}
-
 }  // namespace
 
 std::vector<Section> read_shell_sections(std::string_view text, std::size_t file, int first_line) {
@@ -400,7 +353,7 @@ std::vector<Section> read_shell_sections(std::string_view text, std::size_t file
     for (Section& section : CommandReader(script, command, file).run())
       sections.push_back(std::move(section));
   }
-  Section variables = variables_section(script, file);
+  Section variables = variables_of(script, file);
   if (!variables.settings.empty()) sections.push_back(std::move(variables));
   return sections;
 }

@@ -157,6 +157,48 @@ double to_number(const std::string& text) {
 
 }  // namespace
 
+// Header words of well-known trainers and settings that people print before a run.
+std::optional<Quantity> declared_quantity(const std::string& key) {
+  static const std::map<std::string, Quantity> kHeaders = {
+      {"num_examples", Quantity::Examples},
+      {"num_epochs", Quantity::Epochs},
+      {"num_train_epochs", Quantity::Epochs},
+      {"instantaneous_batch_size_per_device", Quantity::MicroBatch},
+      {"per_device_train_batch_size", Quantity::MicroBatch},
+      {"train_batch_size", Quantity::MicroBatch},
+      {"gradient_accumulation_steps", Quantity::Accumulation},
+      {"total_train_batch_size_(w._parallel,_distributed_&_accumulation)", Quantity::GlobalBatch},
+      {"total_train_batch_size", Quantity::GlobalBatch},
+      {"total_optimization_steps", Quantity::MaxSteps},
+      {"max_steps", Quantity::MaxSteps},
+      {"global_batch_size", Quantity::GlobalBatch},
+      {"effective_batch_size", Quantity::GlobalBatch},
+      {"num_processes", Quantity::Processes},
+      {"world_size", Quantity::Processes}};
+  if (const auto found = kHeaders.find(key); found != kHeaders.end()) return found->second;
+  const std::optional<Quantity> general = quantity_of(Tool::Generic, key);
+  if (!general || *general == Quantity::LearningRate || *general == Quantity::LossName) return std::nullopt;
+  return general;
+}
+
+std::vector<std::string> split_cells(std::string_view row, char separator) {
+  std::vector<std::string> result;
+  std::size_t start = 0;
+  while (start <= row.size() && result.size() < 200) {
+    const std::size_t end = std::min(row.find(separator, start), row.size());
+    std::string_view cell = row.substr(start, end - start);
+    while (!cell.empty() && (cell.front() == ' ' || cell.front() == '"' || cell.front() == '\t' ||
+                             cell.front() == '*' || cell.front() == '`'))
+      cell.remove_prefix(1);
+    while (!cell.empty() && (cell.back() == ' ' || cell.back() == '"' || cell.back() == '\t' ||
+                             cell.back() == '*' || cell.back() == '`'))
+      cell.remove_suffix(1);
+    result.emplace_back(cell);
+    start = end + 1;
+  }
+  return result;
+}
+
 std::vector<LinePair> pairs_of_line(std::string_view line) { return LineReader(line).run(); }
 
 bool set_field(LogRecord& record, const std::string& key, const std::string& value) {

@@ -23,6 +23,12 @@ std::vector<LinePair> pairs_of_line(std::string_view line);
 // ("eval_loss", "val loss") set eval_loss.
 bool set_field(LogRecord& record, const std::string& key, const std::string& value);
 
+// What a key of a run's header or of printed settings declares ("Total optimization steps", "num_labels").
+std::optional<Quantity> declared_quantity(const std::string& key);
+
+// The cells of a row of CSV or of a Markdown table, without the spaces, quotes and emphasis around them.
+std::vector<std::string> split_cells(std::string_view row, char separator);
+
 // A progress bar's "37/300 [00:41<..." -> {37, 300}.
 std::optional<std::pair<double, double>> progress_of_line(std::string_view line);
 

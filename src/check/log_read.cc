@@ -13,30 +13,6 @@ namespace {
 
 using Q = Quantity;
 
-// Header words of well-known trainers and settings that people print before a run.
-std::optional<Quantity> declared_quantity(const std::string& key) {
-  static const std::map<std::string, Quantity> kHeaders = {
-      {"num_examples", Q::Examples},
-      {"num_epochs", Q::Epochs},
-      {"num_train_epochs", Q::Epochs},
-      {"instantaneous_batch_size_per_device", Q::MicroBatch},
-      {"per_device_train_batch_size", Q::MicroBatch},
-      {"train_batch_size", Q::MicroBatch},
-      {"gradient_accumulation_steps", Q::Accumulation},
-      {"total_train_batch_size_(w._parallel,_distributed_&_accumulation)", Q::GlobalBatch},
-      {"total_train_batch_size", Q::GlobalBatch},
-      {"total_optimization_steps", Q::MaxSteps},
-      {"max_steps", Q::MaxSteps},
-      {"global_batch_size", Q::GlobalBatch},
-      {"effective_batch_size", Q::GlobalBatch},
-      {"num_processes", Q::Processes},
-      {"world_size", Q::Processes}};
-  if (const auto found = kHeaders.find(key); found != kHeaders.end()) return found->second;
-  const std::optional<Quantity> general = quantity_of(Tool::Generic, key);
-  if (!general || *general == Q::LearningRate || *general == Q::LossName) return std::nullopt;
-  return general;
-}
-
 class LogReader {
  public:
   explicit LogReader(const LogText& log) : log_(log) {}
@@ -317,22 +293,6 @@ class LogReader {
 
   // ---- CSV and Markdown tables ----
 
-  static std::vector<std::string> cells(std::string_view row, char separator) {
-    std::vector<std::string> result;
-    std::size_t start = 0;
-    while (start <= row.size() && result.size() < 200) {
-      const std::size_t end = std::min(row.find(separator, start), row.size());
-      std::string_view cell = row.substr(start, end - start);
-      while (!cell.empty() && (cell.front() == ' ' || cell.front() == '"' || cell.front() == '\t'))
-        cell.remove_prefix(1);
-      while (!cell.empty() && (cell.back() == ' ' || cell.back() == '"' || cell.back() == '\t'))
-        cell.remove_suffix(1);
-      result.emplace_back(cell);
-      start = end + 1;
-    }
-    return result;
-  }
-
   static bool header_has_loss(const std::vector<std::string>& names) {
     LogRecord probe;
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -348,7 +308,7 @@ class LogReader {
         return false;
       const char separator =
           row.find('\t') != std::string_view::npos && row.find(',') == std::string_view::npos ? '\t' : ',';
-      std::vector<std::string> names = cells(row, separator);
+      std::vector<std::string> names = split_cells(row, separator);
       const bool numeric = std::any_of(names.begin(), names.end(),
                                        [](const std::string& n) { return parse_number(n).has_value(); });
       if (names.size() < 2 || numeric || !header_has_loss(names)) return false;
@@ -357,7 +317,7 @@ class LogReader {
       if (!current().train.empty()) open_run("");
       return true;
     }
-    const std::vector<std::string> values = cells(row, separator_);
+    const std::vector<std::string> values = split_cells(row, separator_);
     if (values.size() != csv_.size()) {
       csv_.clear();
       return false;
@@ -372,7 +332,7 @@ class LogReader {
       return false;
     row = row.substr(first + 1);
     row = row.substr(0, row.find_last_of('|'));
-    const std::vector<std::string> values = cells(row, '|');
+    const std::vector<std::string> values = split_cells(row, '|');
     if (row.find_first_not_of(" |-:") == std::string_view::npos) return true;
     const bool numeric = std::any_of(values.begin(), values.end(),
                                      [](const std::string& n) { return parse_number(n).has_value(); });
@@ -424,60 +384,6 @@ class LogReader {
 }  // namespace
 
 std::vector<LogRun> read_logs(const LogText& log) { return LogReader(log).run(); }
-
-std::vector<TableRow> read_comparison_tables(const LogText& log) {
-  std::vector<TableRow> rows;
-  std::vector<std::string> header;
-  int line = log.first_line - 1;
-  for (std::size_t start = 0; start < log.text.size();) {
-    const std::size_t end = std::min(log.text.find('\n', start), log.text.size());
-    std::string_view row = log.text.substr(start, end - start);
-    start = end + 1;
-    ++line;
-    const std::size_t first = row.find_first_not_of(" \t");
-    if (first == std::string_view::npos || row[first] != '|') {
-      header.clear();
-      continue;
-    }
-    std::vector<std::string> cells;
-    std::string cell;
-    for (const char c : row.substr(first + 1)) {
-      if (c == '|') {
-        const std::size_t a = cell.find_first_not_of(" \t*`"), b = cell.find_last_not_of(" \t*`");
-        cells.push_back(a == std::string::npos ? "" : cell.substr(a, b - a + 1));
-        cell.clear();
-      } else {
-        cell += c;
-      }
-      if (cells.size() > 100) break;
-    }
-    if (header.empty()) {
-      header = cells;
-      continue;
-    }
-    TableRow values{.line = line};
-    for (std::size_t i = 0; i < std::min(header.size(), cells.size()); ++i) {
-      const std::optional<double> number = parse_number(cells[i]);
-      if (!number) continue;
-      const std::string name = normal_key(header[i]);
-      const bool norm = name.find("norm") != std::string::npos;
-      if (name.find("acc") != std::string::npos && name.find("accuracy") == std::string::npos)
-        values.accumulation = *number;
-      else if (name.find("loss") != std::string::npos && std::isnan(values.loss))
-        values.loss = *number;
-      else if (norm && std::isnan(values.grad_norm))
-        values.grad_norm = *number;
-      else if (name.find("gpu") != std::string::npos || name.find("world") != std::string::npos)
-        values.processes = *number;
-      else if (name.find("batch") != std::string::npos || name.find(" bs") != std::string::npos ||
-               name == "bs")
-        values.micro_batch = *number;
-    }
-    if (!std::isnan(values.accumulation) && (!std::isnan(values.loss) || !std::isnan(values.grad_norm)))
-      rows.push_back(values);
-  }
-  return rows;
-}
 
 bool looks_like_log(std::string_view text) {
   const LogText log{.text = text.substr(0, 200'000), .file = 0, .first_line = 1, .name = ""};
