@@ -30,7 +30,7 @@ bool derives_from(const Scan& scan, const Stmt* type, std::string_view word) {
 using Start = std::function<void(Machine&)>;
 
 // Evaluations for one file, all runs together: a few tens of milliseconds.
-constexpr long kMaxEvaluations = 400'000;
+constexpr long kMaxEvaluations = 150'000;
 
 struct Explorer {
   const Module& module;

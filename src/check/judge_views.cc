@@ -24,7 +24,7 @@ std::map<int, std::set<int>> owners_of(const Trace& trace) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     if (trace.events[i].kind != EventKind::Backward) continue;
     std::set<int> next;
-    for (std::size_t j = i + 1; j < trace.events.size() && j < i + 400; ++j) {
+    for (std::size_t j = i + 1; j < trace.events.size() && j < i + 150; ++j) {
       if (trace.events[j].kind == EventKind::Step) next.insert(trace.events[j].target);
       if (trace.events[j].kind == EventKind::Backward && !next.empty()) break;
     }

@@ -49,7 +49,8 @@ void append_cell(const Json& cell, std::string& code) {
 
 bool may_hold_loop(std::string_view source) {
   const auto has = [&](std::string_view word) { return contains(source, word); };
-  if ((has("backward(") || has("autograd.grad(")) && (has("step(") || has(".grad"))) return true;
+  const bool moves = has(".step(") || has("zero_grad") || has(".grad.zero_(") || has(".grad = None");
+  if (moves && (has("backward(") || has("autograd.grad("))) return true;
   if (has("loss_scaler(") || has("native_scaler(") || has("amp_scaler(")) return true;
   if (has("training_step(") || (has("compute_loss(") && has("Trainer)"))) return true;
   return has("apply_gradients(") || has("apply_updates(") || has("MultiSteps(") || has(".minimize(");

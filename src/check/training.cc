@@ -7,9 +7,9 @@ namespace batchwright::check {
 using Type = Value::Type;
 
 void Library::event(EventKind kind, int line, Terms terms) {
-  if (m.trace_.events.size() > 4'000) {
+  if (m.trace_.events.size() > 2'500) {
     m.budget_ = 0;  // more of the same
-    m.trace_.events.resize(4'000);
+    m.trace_.events.resize(2'500);
   }
   Event made;
   made.kind = kind;
