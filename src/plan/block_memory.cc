@@ -92,6 +92,18 @@ double attention_saved(const Block& b) {
   return saved + (b.full() ? type * b.queries() : 0);  // the output projection's input
 }
 
+// A fused projection's output stays whole as long as its value slice is needed, beside the rotated queries
+// and keys.
+double fused_projection_saved(const Block& b) {
+  const Architecture a = b.shape.config.architecture;
+  const bool rotary = a != Architecture::Gpt2 && a != Architecture::GptBigCode && a != Architecture::Bloom &&
+                      a != Architecture::Mpt;
+  const bool fused = std::any_of(b.shape.block.begin(), b.shape.block.end(),
+                                 [](const LinearShape& l) { return l.role == Role::FusedQkv; });
+  const bool eager = b.request.attention == Attention::Eager;  // products copy the slice
+  return fused && rotary && !eager ? b.p.activation * (b.queries() + b.keys()) : 0;
+}
+
 double qk_norm_saved(const Block& b) {
   if (b.shape.config.architecture != Architecture::Qwen3) return 0;
   const double width = b.queries() + b.keys();
@@ -154,7 +166,7 @@ double block_saved(const Block& b) {
   saved += input_saved(b, {Role::Query, Role::Key, Role::Value, Role::FusedQkv}, h);
   if (!(shared_input && b.full()))
     saved += input_saved(b, {Role::Gate, Role::Up, Role::FusedGateUp, Role::Router}, h);
-  saved += attention_saved(b) + qk_norm_saved(b) + mlp_saved(b);
+  saved += attention_saved(b) + fused_projection_saved(b) + qk_norm_saved(b) + mlp_saved(b);
   if (!b.full()) saved += input_saved(b, {Role::AttentionOutput}, b.queries());
   if (b.dropout()) saved += 2 * kMask * h;
   return saved;
@@ -190,14 +202,22 @@ double forward_extra(const Block& b) {
 double backward_extra(const Block& b) {
   const double width = temporary_width(b), h = b.hidden();
   const bool gated = mlp_kind(b.shape) == MlpKind::Gated;
-  double gradients = (gated ? (b.full() ? 2 : 3) : (mlp_kind(b.shape) == MlpKind::PlainPython ? 2 : 1));
-  if (!b.full() && down_is_wrapped(b.shape)) gradients -= 1;  // its own input is free by then
-  double extra = gradients * b.p.activation * width + (b.p.residual + b.p.activation) * h;
+  const double gradients = gated ? (b.full() ? 2 : 3) : (mlp_kind(b.shape) == MlpKind::PlainPython ? 2 : 1);
+  const double stream = (b.p.residual + b.p.activation) * h;
+  double extra = gradients * b.p.activation * width + stream;
+  if (!b.full() && down_is_wrapped(b.shape)) {
+    // The adapter's input is free by then; its gradient exists before and after dropout, in the adapter's
+    // type.
+    const double type = b.casts_adapters() ? b.p.product : b.p.adapter;
+    extra =
+        std::max(extra - b.p.activation * width, (2 * b.p.adapter - type) * width + stream + b.p.adapter * h);
+  }
   // Attention's backward runs when the MLP's tensors are free again.
   const double square = b.heads() * static_cast<double>(b.request.longest());
-  const double attention = b.request.attention == Attention::Eager ? (b.p.product + 4) * square
-                                                                   : (2 * b.p.product + 4) * b.queries();
-  return std::max(extra, attention - mlp_saved(b) + (b.p.residual + b.p.activation) * h);
+  const double probabilities = b.p.autocast ? 10 : b.p.product + 4;
+  const double attention =
+      b.request.attention == Attention::Eager ? probabilities * square : (2 * b.p.product + 4) * b.queries();
+  return std::max(extra, attention - mlp_saved(b) + stream);
 }
 
 }  // namespace

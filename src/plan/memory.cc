@@ -53,6 +53,7 @@ void MemoryModel::count_weights() {
     fixed_.weights = trained_ * p.trained_weight;
     fixed_.gradients = trained_ * p.gradient;
     fixed_.largest_gradient = shape_.largest_tensor * p.gradient;
+    fixed_.late_gradients = (shape_.block_parameters + shape_.input_embedding_parameters) * p.gradient;
     // Autograd reaches the head and the final norm before any block.
     fixed_.head_gradients = shape_.head == model::Head::CausalLm ? shape_.largest_tensor * p.gradient : 0;
   } else {
@@ -105,6 +106,7 @@ void MemoryModel::apply_sharding() {
     if (request_.trains_all()) fixed_.weights = trained_ * gather;
     fixed_.adapters = request_.trains_all() ? 0 : trained_ * gather;
     fixed_.gradients = trained_ * gather;
+    fixed_.late_gradients = std::min(fixed_.late_gradients, fixed_.gradients);
     if (request_.optimizer == Optimizer::AdamW || request_.optimizer == Optimizer::AdamWFused) {
       fixed_.states = 12 * trained_ / n;
       fixed_.optimizer_temporary = 4 * trained_ / n;  // fp32 gradients of this device's share
@@ -122,6 +124,7 @@ void MemoryModel::apply_sharding() {
   if (sharding == Sharding::Zero2 || sharding == Sharding::Zero3 || sharding == Sharding::Fsdp) {
     fixed_.gradients /= n;
     fixed_.head_gradients /= n;
+    fixed_.late_gradients /= n;
     // Accelerate accumulates under no_sync: every device then holds whole gradients.
     fixed_.accumulated_gradients = sharding == Sharding::Fsdp ? trained_ * gather : fixed_.gradients;
   }
@@ -140,7 +143,8 @@ void MemoryModel::apply_sharding() {
   if (request_.offload == Offload::All) {
     fixed_.gathered_root = shape_.embedding_parameters * gather;
     fixed_.gathered_block = 2 * shape_.block_parameters * gather;  // one computes while the next arrives
-    fixed_.weights = fixed_.gradients = fixed_.accumulated_gradients = 0;
+    fixed_.weights = fixed_.gradients = fixed_.late_gradients = fixed_.accumulated_gradients = 0;
+    fixed_.head_gradients = 0;
   }
 }
 
@@ -180,7 +184,8 @@ MemoryParts MemoryModel::in_backward(const Split& split, bool first, MemoryParts
   const bool recomputes = request_.checkpointing != Checkpointing::None;
   parts.activations =
       (embedding_saved_ + (first ? layers : 1) * (block_kept() + block_.backward_copy)) * tokens;
-  parts.gradients = first ? fixed_.head_gradients : fixed_.gradients;
+  // Gradients appear from the head downwards: the first block's and the embedding's own come last.
+  parts.gradients = first ? fixed_.head_gradients : fixed_.gradients - fixed_.late_gradients;
   if (split.accumulation_steps > 1) parts.gradients = fixed_.accumulated_gradients + fixed_.largest_gradient;
   const double recomputed =
       recomputes ? block_.saved -

@@ -62,7 +62,7 @@ class MemoryModel {
     double gathered_root = 0, gathered_block = 0;  // weights that sharding brings together for a while
     double block_gradients = 0;                    // whole gradients of one block before they are scattered
     double cast_weights = 0, cast_block = 0;       // 16-bit copies that autocast makes of fp32 weights
-    double head_gradients = 0, largest_gradient = 0;
+    double head_gradients = 0, largest_gradient = 0, late_gradients = 0;
     double accumulated_gradients = 0;  // held over micro-steps
   };
 

@@ -75,6 +75,7 @@ void add_mlp(const std::vector<const Module*>& found, const std::vector<Module>&
 }
 
 void sum_parameters(const std::vector<Module>& modules, ModelShape& shape) {
+  const bool tied_head = shape.head == model::Head::CausalLm && shape.config.tie_word_embeddings;
   for (const Module& module : modules) {
     const auto parameters = static_cast<double>(module.parameters());
     shape.parameters += parameters;
@@ -90,6 +91,7 @@ void sum_parameters(const std::vector<Module>& modules, ModelShape& shape) {
         (module.part == Part::Head && shape.head == model::Head::CausalLm)) {
       shape.embedding_parameters += parameters;
     }
+    if (module.part == Part::Embedding && !tied_head) shape.input_embedding_parameters += parameters;
     if (module.part == Part::Head && shape.head != model::Head::CausalLm) shape.head_parameters += parameters;
   }
 }

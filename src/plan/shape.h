@@ -30,10 +30,11 @@ struct ModelShape {
   std::vector<LinearShape> block;    // the linear layers of one block
   std::vector<LinearShape> outside;  // pooler and head
 
-  double parameters = 0;               // the whole model, without adapters
-  double block_parameters = 0;         // one block
-  double block_linear_parameters = 0;  // of them in linear layers: what quantisation packs
-  double embedding_parameters = 0;     // embeddings and a separate head
+  double parameters = 0;                  // the whole model, without adapters
+  double block_parameters = 0;            // one block
+  double block_linear_parameters = 0;     // of them in linear layers: what quantisation packs
+  double embedding_parameters = 0;        // embeddings and a separate head
+  double input_embedding_parameters = 0;  // without those that a tied head shares
   double largest_tensor = 0;
   std::int64_t tensors = 0;
   double adapter_in_plus_out = 0;  // over all wrapped layers of the model: x rank = adapter parameters

@@ -14,8 +14,8 @@ import statistics
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROWS = os.path.join(ROOT, "bench", "plan", "rows.jsonl")
 
 
 def quantile(values, share):
@@ -79,7 +79,7 @@ def order_of_splits(rows):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--rows", default=os.path.join(HERE, "rows.jsonl"))
+    parser.add_argument("--rows", default=ROWS)
     parser.add_argument("--worst", type=int, default=0)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
