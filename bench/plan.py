@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compare `batchwright plan --batch` with published measurements (rows.jsonl: request, peak, time, source).
 
-usage: evaluate.py BATCHWRIGHT [--rows FILE] [--worst N] [--only WORD]
+usage: plan.py [--program FILE] [--rows FILE] [--worst N] [--only WORD]
 Prints errors by source and method: the median and the 90th percentile of |predicted / measured - 1|, how often
 the interval holds the truth, how wide it is, what became of the runs that ran out of memory, and whether the
-splits of one run are ordered as they were measured."""
+splits of one run are ordered as they were measured. Then speed: from start to exit, and 10,000 different requests."""
 import argparse
 import collections
 import itertools
@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROWS = os.path.join(ROOT, "bench", "plan", "rows.jsonl")
@@ -76,9 +77,28 @@ def order_of_splits(rows):
     return right, total
 
 
+def speed(program):
+    command = [program, "plan", "bert-base-uncased", "--effective-batch", "64", "--gpu", "T4", "--seq-len", "512", "--lora", "16"]
+    times = []
+    for _ in range(30):
+        start = time.perf_counter()
+        subprocess.run(command, capture_output=True, check=True)
+        times.append(time.perf_counter() - start)
+    models = ["bert-base-uncased", "gpt2", "llama-3.1-8b", "qwen3-1.7b", "mistral-7b"]
+    lines = "".join(json.dumps(dict(model=models[i % 5], method=("full", "lora")[i % 2], effective_batch=64, seq_len=32 + i // 4,
+                                    gpu=("T4", "A100", "H100")[i % 3])) + "\n" for i in range(10000))
+    start = time.perf_counter()
+    done = subprocess.run([program, "plan", "--batch", "-"], input=lines, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    print(f"start to exit: median {1e3 * statistics.median(times):.1f} ms; {done.stdout.count(chr(10))} requests, "
+          f"{lines.count(chr(10))} different: {seconds:.2f} s")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("program")
+    parser.add_argument("--program", default=os.path.join(ROOT, "build", "release", "bin", "batchwright"))
+    parser.add_argument("--model", help="accepted from scripts/bench, not used")
+    parser.add_argument("--data", help="accepted from scripts/bench, not used")
     parser.add_argument("--rows", default=ROWS)
     parser.add_argument("--worst", type=int, default=0)
     parser.add_argument("--only", default="")
@@ -108,6 +128,7 @@ def main():
     compare(timed, "step_seconds", lambda row: row["step_seconds"], options.worst)
     right, total = order_of_splits(timed)
     print(f"order of splits of one run, differing by more than 3 %: {right} of {total}")
+    speed(os.path.abspath(options.program))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/verbs.h"
 #include "plan/document.h"
+#include "plan/export.h"
 #include "plan/planner.h"
 
 namespace batchwright::cli {
@@ -101,7 +102,12 @@ int run_plan(const PlanOptions& options) {
     throw Error(ErrorKind::Usage, "MODEL", "is missing", "`batchwright plan --help` shows an example");
   plan::Planner planner;
   const plan::Plan plan = planner.plan(plan::parse_request(request_of(options), "plan"));
-  if (options.json) {
+  if (!options.format.empty()) {
+    const std::size_t index = plan.recommended.value_or(plan.splits.size() - 1);
+    const std::string settings = plan::export_settings(plan, index, options.format);
+    fmt::print(stderr, "{}\n", plan.reason);
+    fmt::print("{}", settings);
+  } else if (options.json) {
     fmt::print("{}\n", dump_line(plan::plan_document(plan)));
   } else {
     fmt::print("{}", plan::plan_text(plan));
@@ -145,6 +151,7 @@ void add_plan_verb(CLI::App& app, int& exit_code) {
   app.add_option("--memory-bytes", options->memory_bytes);
   app.add_option("--headroom", options->headroom);
   app.add_option("--batch", options->batch);
+  app.add_option("--format", options->format);
   app.add_flag("--explain", options->explain);
   app.add_flag("--json", options->json);
   app.callback([options, &exit_code] { exit_code = run_plan(*options); });

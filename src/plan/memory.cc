@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/native_memory.h"
+
 namespace batchwright::plan {
 namespace {
 
@@ -227,7 +229,27 @@ MemoryParts MemoryModel::at(Moment moment, const Split& split) const {
   return result;
 }
 
+// batchwright-engine on the CPU: its peak is in the backward pass, over arenas whose size is known.
+MemoryPrediction MemoryModel::predict_native(const Split& split) const {
+  const NativeMemory memory = native_memory(shape_, request_, device_, split);
+  MemoryPrediction prediction;
+  prediction.moment = Moment::BackwardFirst;
+  prediction.parts.weights = memory.weights;
+  prediction.parts.adapters = memory.adapters;
+  prediction.parts.gradients = memory.gradients;
+  prediction.parts.optimizer_state = memory.optimizer_state;
+  prediction.parts.activations = memory.kept;
+  prediction.parts.temporary = memory.temporary;
+  prediction.allocated = prediction.reserved = prediction.needed = prediction.parts.total();
+  // libtorch, its threads and the program: what the allocator does not count.
+  const double program = 230 * 1048576.0;
+  prediction.process = prediction.allocated + program;
+  if (request_.counter == Counter::Process) prediction.parts.context = program;
+  return prediction;
+}
+
 MemoryPrediction MemoryModel::predict(const Split& split) const {
+  if (request_.framework == Framework::Native && device_.is_cpu()) return predict_native(split);
   MemoryPrediction prediction;
   double highest = -1;
   for (const Moment moment :

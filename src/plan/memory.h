@@ -66,6 +66,7 @@ class MemoryModel {
     double accumulated_gradients = 0;  // held over micro-steps
   };
 
+  MemoryPrediction predict_native(const Split& split) const;
   void count_weights();
   void count_optimizer();
   void apply_sharding();
