@@ -15,6 +15,7 @@
 namespace batchwright::cli {
 
 // Each is defined in src/cli/verb_<name>.cc.
+void add_calibrate_verb(CLI::App& app, int& exit_code);
 void add_plan_verb(CLI::App& app, int& exit_code);
 void add_tune_verb(CLI::App& app, int& exit_code);
 void add_train_verb(CLI::App& app, int& exit_code);
@@ -25,6 +26,7 @@ void add_check_verb(CLI::App& app, int& exit_code);
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {"plan", "predict every split's memory and time, before anything runs", add_plan_verb},
+      {"calibrate", "measure this machine for plan", add_calibrate_verb},
       {"tune", "measure which split is fastest on this device", add_tune_verb},
       {"train", "fine-tune with a split", add_train_verb},
       {"verify", "prove that every split gives the same gradient", add_verify_verb},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -39,16 +40,30 @@ std::string driver_gpu_name() {
   return "";
 }
 
+// Rows, and the median rate of the shapes measured with them, over all threads.
+std::vector<std::pair<double, double>> rates_by_rows(const Calibration& calibration) {
+  std::map<std::int64_t, std::vector<double>> rates;
+  for (const ProductTiming& p : calibration.products)
+    rates[p.rows].push_back(p.flops() * calibration.threads);
+  std::vector<std::pair<double, double>> curve;
+  for (auto& [rows, values] : rates) {
+    std::sort(values.begin(), values.end());
+    curve.emplace_back(static_cast<double>(rows), values[values.size() / 2]);
+  }
+  return curve;
+}
+
 Device cpu_device() {
   Device device;
   device.architecture = "CPU";
   device.memory_bytes = machine_memory_bytes();
   device.usable_bytes = device.memory_bytes / 10 * 9;
   device.multiprocessors = usable_threads();
-  device.name = fmt::format("{}, {} threads", processor_name(), device.multiprocessors);
   const auto calibration = stored_calibration();
   if (calibration) {
-    device.fp32_flops = calibration->best_flops();
+    device.multiprocessors = calibration->threads;
+    device.fp32_flops = calibration->best_flops() * calibration->threads;
+    device.rates_by_rows = rates_by_rows(*calibration);
     device.bandwidth_bytes_per_second = calibration->bandwidth_bytes_per_second;
     device.source = "measured by batchwright calibrate with " + calibration->measured_by;
   } else {
@@ -56,6 +71,7 @@ Device cpu_device() {
     device.bandwidth_bytes_per_second = kGuessedBandwidth;
     device.source = "rule of thumb: run batchwright calibrate";
   }
+  device.name = fmt::format("{}, {} threads", processor_name(), device.multiprocessors);
   // A rate that was measured is the rate that is reached: the table's share of the data sheet must not apply.
   device.measured_gemm_flops = device.fp32_flops;
   device.bf16_flops = device.fp32_flops;
@@ -67,10 +83,7 @@ Device cpu_device() {
 
 double Calibration::best_flops() const {
   double best = 0;
-  for (const ProductTiming& p : products) {
-    best = std::max(best, 2.0 * static_cast<double>(p.rows) * static_cast<double>(p.columns) *
-                              static_cast<double>(p.inner) / p.seconds);
-  }
+  for (const ProductTiming& p : products) best = std::max(best, p.flops());
   return best;
 }
 

@@ -10,10 +10,16 @@
 
 namespace batchwright::hardware {
 
-// The time of one matrix product [rows, inner] x [inner, columns] in fp32 on this machine.
+// The time of one matrix product [rows, inner] x [inner, columns] in fp32 on one thread of this machine,
+// every other thread busy with the same.
 struct ProductTiming {
   std::int64_t rows = 0, columns = 0, inner = 0;
   double seconds = 0;
+
+  double flops() const {  // a second, of one thread
+    return 2.0 * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(inner) /
+           seconds;
+  }
 };
 
 // What `batchwright calibrate` measured on this machine.
@@ -26,7 +32,7 @@ struct Calibration {
   std::vector<ProductTiming> products;
   std::string measured_by;  // the program and library that ran the products
 
-  double best_flops() const;
+  double best_flops() const;  // of one thread
 };
 
 // $BATCHWRIGHT_CALIBRATION, else batchwright/calibration.json under $XDG_DATA_HOME or ~/.local/share.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -26,7 +27,10 @@ struct Device {
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // a second; 0: cannot
   std::optional<double> measured_gemm_flops;  // the best bf16 matrix product that was measured
   double link_bytes_per_second = 0;           // to a neighbour, one direction
-  int multiprocessors = 0;
+  int multiprocessors = 0;                    // of a CPU: threads
+  // Measured: rows of a product and the rate it reaches, ascending; empty when nobody measured (calibrate
+  // does).
+  std::vector<std::pair<double, double>> rates_by_rows;
   std::string source;
 
   double flops(Arithmetic arithmetic) const;  // 0 when the device has no such arithmetic
