@@ -19,6 +19,7 @@ struct PlanOptions {
       batch;
   std::vector<std::pair<std::string, std::string>> words;  // keys whose value is passed on as written
   std::vector<std::pair<std::string, std::string>> numbers;
+  std::string format;  // of --format; empty: none
   bool json = false, explain = false;
 };
 
