@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -68,11 +71,41 @@ void print_error(const Error& error, bool as_json) {
   fmt::print("{}\n", dump_line(document));
 }
 
+// "--run=" and "--run --quiet" are slips (an unset variable, a forgotten value): taken literally they would
+// name a folder
+// "--quiet".
+void require_values(const CLI::App& app, const std::string& verb, int argc, char** argv) {
+  for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string word = argv[i];
+    if (!word.starts_with("--")) continue;
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option == nullptr || option->get_expected_min() == 0) continue;
+    const bool empty = equals != std::string::npos && equals + 1 == word.size();
+    const bool swallows =
+        equals == std::string::npos && i + 1 < argc && std::string_view(argv[i + 1]).starts_with("--");
+    if (empty || swallows) {
+      throw Error(ErrorKind::Usage, name, "needs a value",
+                  fmt::format("`batchwright {} --help` lists the options", verb));
+    }
+  }
+}
+
+// What was printed may still be in a buffer, and the disk full or the reader gone.
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw Error(ErrorKind::InvalidInput, "standard output",
+                fmt::format("cannot be written ({})", std::strerror(errno)));
+  }
+}
+
 int run_verb(const Verb& verb, int argc, char** argv) {
   CLI::App app{std::string(verb.summary), fmt::format("batchwright {}", verb.name)};
   app.set_help_flag();  // --help prints docs/<verb>.md, not a generated list
   int code = 0;
   verb.add(app, code);
+  require_values(app, std::string(verb.name), argc, argv);
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::ParseError& e) {
@@ -115,10 +148,15 @@ int dispatch(int argc, char** argv) {
 int run(int argc, char** argv) {
   const bool as_json = wants_json(argc, argv);
   try {
-    return dispatch(argc, argv);
+    const int code = dispatch(argc, argv);
+    flush_output();
+    return code;
   } catch (const Error& e) {
     print_error(e, as_json);
     return exit_code(e.kind());
+  } catch (const std::system_error& e) {  // fmt's, when standard output cannot be written
+    print_error(Error(ErrorKind::InvalidInput, "standard output", e.what()), false);
+    return exit_code(ErrorKind::InvalidInput);
   } catch (const std::exception& e) {
     print_error(
         Error(ErrorKind::Internal, "internal fault", e.what(), "Please report it with the command line"),

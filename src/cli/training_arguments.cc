@@ -108,7 +108,13 @@ void finish(const CLI::App& app, TrainingArguments& a) {
   }
   a.options.check();
   if (!a.split.empty() && a.split != "auto") {
-    check_split(run::parse_split(a.split, "--split"), a.options.effective_batch);
+    const run::Split split = run::parse_split(a.split, "--split");
+    if (split.devices != 1 && !a.has_command) {
+      throw Error(ErrorKind::Usage, "--split",
+                  fmt::format("{} asks for {} devices, and the engine trains on one", a.split, split.devices),
+                  "Write it as micro-batch x accumulation steps");
+    }
+    check_split(split, a.options.effective_batch);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -172,14 +174,18 @@ int train(const TrainArguments& arguments) {
   job.options = arguments.training.options;
   const std::int64_t steps = total_steps(job.options, input.training_rows);
   std::int64_t first_step = 0;  // of this process: a training that goes on does not start at 1
+  // Who reads the mirrored steps may go away (`| head`): the training goes on, and its folder has every line.
+  bool reader_gone = false;
+  if (mirror) std::signal(SIGPIPE, SIG_IGN);
   const auto on_step = [&](const run::StepReport& step) {
     if (first_step == 0) {
       first_step = step.step;
       progress.restart();  // loading and tuning say nothing about the steps to come
     }
-    if (mirror) {
-      fmt::print("{}\n", dump_line(json_line(step)));
-      std::fflush(stdout);
+    if (mirror && !reader_gone) {
+      const std::string line = dump_line(json_line(step)) + "\n";
+      reader_gone =
+          std::fwrite(line.data(), 1, line.size(), stdout) != line.size() || std::fflush(stdout) != 0;
     }
     progress.update(text_line(step, steps),
                     static_cast<double>(step.step - first_step) /
@@ -195,7 +201,9 @@ int train(const TrainArguments& arguments) {
     throw;
   }
   progress.finish();
-  if (mirror || arguments.training.json) {
+  if (reader_gone) {
+    std::clearerr(stdout);
+  } else if (mirror || arguments.training.json) {
     Json summary = outcome.summary.is_object() ? outcome.summary : Json::object();
     summary["run_folder"] = path.string();
     fmt::print("{}\n", dump_line(summary));

@@ -20,6 +20,19 @@ Bert::Bert(const model::ModelConfig& config, const run::TrainingOptions& options
     throw Error(ErrorKind::Unsupported, "config.json", fmt::format("hidden_act is \"{}\"", config.activation),
                 "The engine has \"gelu\" for BERT");
   }
+  const JsonFields fields(config.raw, "config.json");
+  const std::string positions = fields.text("position_embedding_type", "absolute");
+  if (positions != "absolute") {
+    throw Error(ErrorKind::Unsupported, "config.json",
+                fmt::format("position_embedding_type is \"{}\"", positions),
+                "The engine has \"absolute\" for BERT");
+  }
+  for (const char* decoder : {"is_decoder", "add_cross_attention"}) {
+    if (fields.boolean(decoder, false)) {
+      throw Error(ErrorKind::Unsupported, "config.json", fmt::format("{} is true", decoder),
+                  "The engine trains BERT as an encoder");
+    }
+  }
   if (config.type_vocabulary < 1) {
     throw Error(ErrorKind::Unsupported, "config.json", "type_vocab_size is 0; BERT has token types");
   }

@@ -68,6 +68,12 @@ void initialise(const Parameter& parameter, std::span<float> out, const run::Tra
   }
 }
 
+// "bert.pooler.dense.weight" for its bias, and the other way round.
+std::string partner_of(const std::string& name) {
+  return name.ends_with(".bias") ? name.substr(0, name.size() - 5) + ".weight"
+                                 : replaced(name, ".weight", ".bias");
+}
+
 bool may_be_missing(const std::string& name) {
   return name.starts_with("classifier.") || name.starts_with("bert.pooler.") || is_adapter(name);
 }
@@ -130,7 +136,8 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
     if (stored != nullptr) {
       copy_checked(*stored, p, destination, trained != nullptr ? adapter->path() : weights.path());
       drop_resident_pages(stored->bytes);
-    } else if (may_be_missing(p.name)) {
+    } else if (may_be_missing(p.name) &&
+               (is_adapter(p.name) || find_stored(weights, partner_of(p.name)) == nullptr)) {
       initialise(p, destination, options, result->config.initializer_range, stream);
       result->initialised.push_back(p.name);
     } else {

@@ -1,6 +1,7 @@
 #include "engine/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <filesystem>
@@ -25,6 +26,15 @@ Json evaluation_json(const Evaluation& evaluation) {
           {"seconds", evaluation.seconds}};
 }
 
+// Parts of the model that start from random numbers; a LoRA adapter always does, so it is not named.
+std::vector<std::string> fresh_modules(const LoadedModel& model) {
+  std::vector<std::string> result;
+  for (const std::string& name : model.initialised) {
+    if (name.find(".lora_") == std::string::npos) result.push_back(name);
+  }
+  return result;
+}
+
 // What decides the last bits of every sum: another of these, and a resumed run may differ in them.
 std::string arithmetic_of(const Stepper& stepper) {
   return fmt::format("{}, {} threads, libtorch {}", stepper.device_name(), stepper.threads(),
@@ -38,6 +48,12 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
   Stepper stepper(*training.model, training.tokens, job.options);
   channel.send(hello(false, stepper));
   const std::filesystem::path folder = job.run_folder;
+  const std::vector<std::string> fresh = fresh_modules(*training.model);
+  if (!fresh.empty()) {
+    channel.send(
+        run::Note{.text = fmt::format("not in the checkpoint, newly initialised: {}", fmt::join(fresh, ", ")),
+                  .fraction = std::nullopt});
+  }
   const Checkpoints checkpoints(folder, job, training.tokens.content_id(), arithmetic_of(stepper));
   const auto resumed = checkpoints.resume(*training.model, stepper.optimizer());
   if (resumed.has_value()) {
@@ -96,6 +112,7 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
                         {"final_loss", totals.last_loss},
                         {"peak_bytes", totals.peak_bytes},
                         {"evaluation", evaluation_json(evaluation)},
+                        {"newly_initialised", fresh},
                         {"model_folder", saved.string()}};
   write_file_atomic(folder / "summary.json", summary.dump(2) + "\n");
   channel.send(run::Done{.result = summary});

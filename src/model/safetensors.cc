@@ -80,6 +80,28 @@ StoredTensor read_entry(const std::string& name, const Json& entry, std::span<co
   return tensor;
 }
 
+struct Extent {
+  std::size_t begin, end;
+  const std::string* tensor;
+};
+
+// The format's own rule: tensors fill the buffer without overlaps and without holes.
+void check_filled(std::vector<Extent>& extents, std::size_t size, const std::filesystem::path& path) {
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::size_t filled = 0;
+  for (const Extent& extent : extents) {
+    if (extent.begin != filled) {
+      broken(path, fmt::format("tensor {} starts at byte {}, and the one before it ends at {}",
+                               *extent.tensor, extent.begin, filled));
+    }
+    filled = extent.end;
+  }
+  if (filled != size)
+    broken(path, fmt::format("has {} bytes of values, and its tensors fill {}", size, filled));
+}
+
 }  // namespace
 
 std::int64_t dtype_bytes(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)].bytes; }
@@ -110,6 +132,7 @@ void Safetensors::add_file(const std::filesystem::path& path) {
   const Json header = parse_json(text, path.string());
   if (!header.is_object()) broken(path, "has a header that is not a JSON object");
   const auto data = bytes.subspan(sizeof header_bytes + header_bytes);
+  std::vector<Extent> extents;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {
       for (const auto& [key, value] : entry.items()) {
@@ -117,10 +140,12 @@ void Safetensors::add_file(const std::filesystem::path& path) {
       }
       continue;
     }
-    if (!tensors_.emplace(name, read_entry(name, entry, data, path)).second) {
-      broken(path, fmt::format("holds tensor {} twice", name));
-    }
+    const auto [added, is_new] = tensors_.emplace(name, read_entry(name, entry, data, path));
+    if (!is_new) broken(path, fmt::format("holds tensor {} twice", name));
+    const auto begin = static_cast<std::size_t>(added->second.bytes.data() - data.data());
+    extents.push_back({begin, begin + added->second.bytes.size(), &added->first});
   }
+  check_filled(extents, data.size(), path);
   files_.push_back(std::move(file));
 }
 

@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -15,6 +18,7 @@ namespace {
 constexpr const char* kRunFile = "run.json";
 constexpr const char* kTrialsFile = "trials.jsonl";
 constexpr const char* kResultFile = "result.json";
+constexpr const char* kLockFile = "lock";
 
 std::string pretty(const Json& document) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -27,6 +31,47 @@ Json request_in(const std::filesystem::path& run_file) {
   const Json* request = fields.find("request");
   if (request == nullptr) throw Error(ErrorKind::InvalidInput, run_file.string(), "\"request\" is missing");
   return *request;
+}
+
+struct Descriptor {
+  explicit Descriptor(int opened) : number(opened) {}
+  ~Descriptor() { ::close(number); }
+  Descriptor(const Descriptor&) = delete;
+  int number;
+};
+
+// An exclusive lock on the folder's lock file, with this process's number in it. Made by the system for the
+// descriptor, so a kill releases it.
+std::shared_ptr<void> lock_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const std::filesystem::path file = folder / kLockFile;
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    throw Error(ErrorKind::InvalidInput, folder.string(),
+                fmt::format("cannot be written ({})", std::strerror(errno)),
+                "Name another folder with --run");
+  }
+  auto held = std::make_shared<Descriptor>(descriptor);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    char owner[32] = "";
+    const ssize_t length = ::read(descriptor, owner, sizeof owner - 1);
+    throw Error(ErrorKind::Usage, folder.string(),
+                fmt::format("another batchwright is running in it (process {})",
+                            length > 0 ? std::string(owner, static_cast<std::size_t>(length)) : "unknown"),
+                "Wait for it, or name another folder with --run");
+  }
+  const std::string own = std::to_string(::getpid());
+  if (::ftruncate(descriptor, 0) == 0) (void)!::write(descriptor, own.data(), own.size());
+  return held;
+}
+
+bool holds_nothing_else(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().filename() != kLockFile) return false;
+  }
+  return true;
 }
 
 // The names of the fields in which two requests differ, for the message.
@@ -53,6 +98,10 @@ RunFolder::RunFolder(std::filesystem::path path, Json request, bool overwrite)
     : path_(std::move(path)), request_(std::move(request)) {
   const std::filesystem::path run_file = path_ / kRunFile;
   std::error_code error;
+  if (!std::filesystem::exists(path_, error) || std::filesystem::exists(run_file, error) ||
+      std::filesystem::exists(path_ / kLockFile, error)) {
+    lock_ = lock_folder(path_);
+  }
   if (std::filesystem::exists(run_file, error) && !overwrite) {
     const Json former = request_in(run_file);
     if (former != request_) {
@@ -71,11 +120,12 @@ RunFolder::RunFolder(std::filesystem::path path, Json request, bool overwrite)
     if (!std::filesystem::is_directory(path_, error)) {
       throw Error(ErrorKind::Usage, path_.string(), "is a file, and --run names a folder");
     }
-    if (!std::filesystem::exists(run_file, error) && !std::filesystem::is_empty(path_, error)) {
+    if (!std::filesystem::exists(run_file, error) && !holds_nothing_else(path_)) {
       throw Error(ErrorKind::Usage, path_.string(), "holds files that are not a run's",
                   "Name a new or empty folder with --run");
     }
   }
+  if (!lock_) lock_ = lock_folder(path_);
   std::filesystem::remove(path_ / kTrialsFile, error);
   std::filesystem::remove(path_ / kResultFile, error);
   write_run_file();
@@ -141,7 +191,7 @@ void RunFolder::write_result(const Json& result) const {
 void RunFolder::discard() {
   if (opening_ != Opening::Created || !trials_.empty()) return;
   std::error_code error;
-  for (const char* name : {kRunFile, kTrialsFile, kResultFile, "job.json", "worker.log"}) {
+  for (const char* name : {kRunFile, kTrialsFile, kResultFile, "job.json", "worker.log", kLockFile}) {
     std::filesystem::remove(path_ / name, error);
   }
   // remove() takes a folder only when it is empty.

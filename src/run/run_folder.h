@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ class RunFolder {
 
   // Creates the folder with `request` in run.json, or continues one whose request is the same. Throws Usage
   // when the folder holds another request or files of something else, and `overwrite` is not set; with it,
-  // run.json, trials.jsonl and result.json are replaced.
+  // run.json, trials.jsonl and result.json are replaced. While the object lives nobody else opens the folder
+  // for a run: a second batchwright in it gets Usage with the other's process number.
   RunFolder(std::filesystem::path path, Json request, bool overwrite = false);
 
   // An existing folder, for reading. Throws NotFound or InvalidInput naming the file.
@@ -47,6 +49,7 @@ class RunFolder {
   Json request_, facts_ = Json::object();
   std::vector<Trial> trials_;
   Opening opening_ = Opening::Created;
+  std::shared_ptr<void> lock_;  // released by the system however the process ends
 };
 
 // The first folder of `base`, `base`-2, `base`-3, ... that does not exist.

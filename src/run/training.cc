@@ -29,7 +29,9 @@ constexpr double kSaveSeconds = 120;  // for a worker that was asked to stop
   }
   if (failure.outcome == Outcome::OutOfMemory)
     throw Error(ErrorKind::OutOfMemory, "training", failure.reason);
-  if (failure.exit_code == 1 || failure.exit_code == 2) {
+  // What the engine says before it can speak the protocol; another program's exit code means nothing here.
+  const bool own = failure.last_line.starts_with("batchwright-engine: ");
+  if (own && (failure.exit_code == 1 || failure.exit_code == 2)) {
     throw Error(failure.exit_code == 2 ? ErrorKind::InvalidInput : ErrorKind::No, "",
                 own_words(failure.last_line));
   }

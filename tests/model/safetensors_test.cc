@@ -94,6 +94,14 @@ TEST_F(SafetensorsTest, EveryBrokenFileIsNamedAndNoneIsRead) {
   EXPECT_NE(fault(file_of(entry("F32", "2", "[0,8]"), 8)), "");
   EXPECT_NE(fault(file_of(entry("Q4", "[2]", "[0,8]"), 8)).find("type Q4"), std::string::npos);
   EXPECT_NE(fault(file_of(R"({"x":3})", 8)), "");
+  const auto two = [](const char* first, const char* second) {
+    return std::string(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":)") + first +
+           R"(},"y":{"dtype":"F32","shape":[2],"data_offsets":)" + second + "}}";
+  };
+  EXPECT_EQ(fault(file_of(two("[8,16]", "[0,8]"), 16)), "");
+  EXPECT_NE(fault(file_of(two("[0,8]", "[4,12]"), 12)), "");   // overlap
+  EXPECT_NE(fault(file_of(two("[0,8]", "[12,20]"), 20)), "");  // hole
+  EXPECT_NE(fault(file_of(two("[0,8]", "[8,16]"), 20)), "");   // bytes that belong to nobody
 }
 
 TEST_F(SafetensorsTest, AnyBytesAreReadOrRefused) {
