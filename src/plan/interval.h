@@ -6,8 +6,8 @@
 namespace batchwright::plan {
 
 // How far a prediction can be from the truth, as factors on it: the truth lies in [mid * low, mid * high] for
-// nine of ten runs. Widths were learnt by leaving whole sources out (scripts/bench plan prints the errors
-// they stand on); they name what makes a prediction harder.
+// nine of ten runs. Widths were set by hand from the errors on all published rows (scripts/bench plan prints
+// them by source), not learnt by leaving sources out; they name what makes a prediction harder.
 struct Factors {
   double low = 1, high = 1;
 };
