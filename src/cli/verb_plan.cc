@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -82,6 +83,9 @@ Json request_of(const PlanOptions& options) {
 int answer_batch(const std::string& path) {
   std::ifstream file;
   if (path != "-") {
+    if (std::filesystem::is_directory(path)) {
+      throw Error(ErrorKind::NotFound, path, "is a folder", "Give a file with one request a line");
+    }
     file.open(path);
     if (!file) throw Error(ErrorKind::NotFound, path, "cannot be read");
   }
@@ -140,6 +144,9 @@ void add_plan_verb(CLI::App& app, int& exit_code) {
   }
   app.add_option_function<std::string>("--lora", [options](const std::string& rank) {
     for (auto& [key, value] : options->words) {
+      if (key == "method" && value == "full") {
+        throw Error(ErrorKind::Usage, "--lora", "contradicts --method full");
+      }
       if (key == "method" && value.empty()) value = "lora";
     }
     for (auto& [key, value] : options->numbers) {
