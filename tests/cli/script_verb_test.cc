@@ -25,7 +25,8 @@ TEST(ScriptVerb, RunsAScriptAtTwoLengthsAndAnswersAgainFromTheFolder) {
   const CapturedOutput output = program.run(
       tune({"--steps-arg", "{steps}"}, {BATCHWRIGHT_PYTHON, "-c", kScript, "{micro}", "{accum}"}));
   EXPECT_NE(output.text.find("Run folder: run"), std::string::npos) << output.text;
-  for (const Json& trial : program.result().at("trials")) {
+  const Json result = program.result();  // kept: a range-for over part of a temporary outlives it
+  for (const Json& trial : result.at("trials")) {
     EXPECT_NE(trial.at("outcome"), "crashed") << output.text;
     EXPECT_NE(trial.at("outcome"), "out_of_memory") << output.text;
   }
