@@ -89,12 +89,6 @@ void Bert::declare(Parameters& p, const run::TrainingOptions& options) {
     }
     add_adapters(p, pooler_, {Site::LoraPooler}, wrapped, options.lora);
   }
-  for (Layer& layer : layers_) {
-    for (Linear* l : {&layer.qkv, &layer.attention_output, &layer.intermediate, &layer.mlp_output})
-      linears_.push_back(l);
-  }
-  linears_.push_back(&pooler_);
-  linears_.push_back(&head_);
 }
 
 // ---- forward

@@ -17,7 +17,6 @@ class Bert final : public Classifier {
                           profile::PhaseClock* clock) const override;
   const float* logits(const Pass& pass, const Shard& shard) const override;
   std::int64_t classes() const override { return classes_; }
-  const std::vector<Linear*>& linears() override { return linears_; }
 
  private:
   struct Norm {
@@ -91,7 +90,6 @@ class Bert final : public Classifier {
   Norm embedding_norm_;
   std::vector<Layer> layers_;
   Linear pooler_, head_;
-  std::vector<Linear*> linears_;
 };
 
 }  // namespace batchwright::engine

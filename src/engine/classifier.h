@@ -25,7 +25,6 @@ class Classifier {
   virtual const float* logits(const Pass& pass, const Shard& shard) const = 0;
 
   virtual std::int64_t classes() const = 0;
-  virtual const std::vector<Linear*>& linears() = 0;
 };
 
 // Declares the model's parameters (not yet allocated) and returns it. Throws Error(Unsupported) for a family

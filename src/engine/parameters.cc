@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/error.h"
-
 namespace batchwright::engine {
 
 ParameterId Parameters::declare(std::string name, std::vector<std::int64_t> shape, bool trainable,
@@ -33,13 +31,6 @@ float* Parameters::value(ParameterId id) const {
 
 float* Parameters::gradient(ParameterId id, float* block) const {
   return all_[id].trainable ? block + all_[id].offset : nullptr;
-}
-
-ParameterId Parameters::find(const std::string& name) const {
-  for (ParameterId id = 0; id < all_.size(); ++id) {
-    if (all_[id].name == name) return id;
-  }
-  throw Error(ErrorKind::Internal, name, "is not a parameter of the model");
 }
 
 }  // namespace batchwright::engine

@@ -39,7 +39,6 @@ class Parameters {
   std::int64_t trainable_count() const { return trainable_count_; }
   std::int64_t frozen_count() const { return frozen_count_; }
   float* trainable_values() const { return trainable_.floats(); }
-  ParameterId find(const std::string& name) const;  // throws Error(Internal)
 
  private:
   std::vector<Parameter> all_;
