@@ -1,5 +1,17 @@
 # A room is a folder src/<room>: one static library, and the test program tests/<room>/*_test.cc.
 
+# What tests/paths.h declares.
+set(BATCHWRIGHT_TEST_PATHS ${CMAKE_BINARY_DIR}/generated/test_paths.cc)
+file(CONFIGURE OUTPUT ${BATCHWRIGHT_TEST_PATHS} CONTENT [[
+#include "paths.h"
+
+namespace batchwright {
+std::string source_folder() { return "@CMAKE_SOURCE_DIR@"; }
+std::string programs_folder() { return "@CMAKE_BINARY_DIR@/bin"; }
+std::string python_for_tests() { return "@BATCHWRIGHT_PYTHON@"; }
+}  // namespace batchwright
+]] @ONLY)
+
 function(batchwright_room_tests name)
   if(NOT BATCHWRIGHT_TESTS)
     return()
@@ -8,13 +20,25 @@ function(batchwright_room_tests name)
   if(NOT tests)
     return()
   endif()
-  add_executable(${name}_test ${tests})
+  add_executable(${name}_test ${tests} ${BATCHWRIGHT_TEST_PATHS})
   target_link_libraries(${name}_test PRIVATE ${ARGN} batchwright_flags GTest::gtest_main)
   target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(${name}_test PRIVATE
-    BATCHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}" BATCHWRIGHT_BINARY_DIR="${CMAKE_BINARY_DIR}"
-    BATCHWRIGHT_PYTHON="${BATCHWRIGHT_PYTHON}")
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${name})
+endfunction()
+
+# Absolute paths go to the one file that needs them: on every command line they would keep ccache from serving a clone in
+# another folder.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/data/python.cc PROPERTIES COMPILE_DEFINITIONS
+  "BATCHWRIGHT_PYTHON=\"${BATCHWRIGHT_PYTHON}\";BATCHWRIGHT_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"")
+
+# One set of precompiled headers, made by base, serves every room: making it costs as much as six files.
+function(batchwright_precompiled_headers name)
+  if(name STREQUAL base)
+    target_precompile_headers(batchwright_base PRIVATE <algorithm> <cstdint> <filesystem> <map> <memory>
+      <optional> <span> <string> <string_view> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+  else()
+    target_precompile_headers(batchwright_${name} REUSE_FROM batchwright_base)
+  endif()
 endfunction()
 
 # batchwright_room(NAME [USES room...] [LIBRARIES target...]): a room without sources yet is an empty interface.
@@ -35,10 +59,7 @@ function(batchwright_room name)
   if(sources)
     add_library(batchwright_${name} STATIC ${sources})
     target_link_libraries(batchwright_${name} PRIVATE batchwright_flags PUBLIC ${ROOM_USES} ${ROOM_LIBRARIES})
-    target_precompile_headers(batchwright_${name} PRIVATE <algorithm> <cstdint> <filesystem> <map> <memory>
-      <optional> <span> <string> <string_view> <vector> <fmt/format.h> <nlohmann/json.hpp>)
-    target_compile_definitions(batchwright_${name} PRIVATE BATCHWRIGHT_PYTHON="${BATCHWRIGHT_PYTHON}"
-      BATCHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    batchwright_precompiled_headers(${name})
   else()
     add_library(batchwright_${name} INTERFACE)
     target_link_libraries(batchwright_${name} INTERFACE ${ROOM_USES} ${ROOM_LIBRARIES})
@@ -54,9 +75,7 @@ function(batchwright_program program name)
   list(TRANSFORM ROOM_USES PREPEND batchwright_)
   add_library(batchwright_${name} STATIC ${sources} ${BATCHWRIGHT_DOCS_SOURCE})
   target_link_libraries(batchwright_${name} PRIVATE batchwright_flags PUBLIC ${ROOM_USES} ${ROOM_LIBRARIES})
-  target_precompile_headers(batchwright_${name} PRIVATE <string> <vector> <fmt/format.h> <nlohmann/json.hpp>)
-  target_compile_definitions(batchwright_${name} PRIVATE BATCHWRIGHT_PYTHON="${BATCHWRIGHT_PYTHON}"
-    BATCHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  batchwright_precompiled_headers(${name})
   add_executable(${program} ${CMAKE_SOURCE_DIR}/src/${name}/main.cc)
   target_link_libraries(${program} PRIVATE batchwright_${name} batchwright_flags)
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

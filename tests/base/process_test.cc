@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "paths.h"
 
 namespace batchwright {
 namespace {
@@ -144,7 +145,7 @@ TEST(ChildProcess, WaitGivesUpWhenTheTimeRunsOut) {
 
 TEST(ChildProcess, AnAddressSpaceLimitHolds) {
   ProcessOptions options;
-  options.command = {BATCHWRIGHT_PYTHON, "-c", "x = bytearray(1 << 30); print('fits')"};
+  options.command = {python_for_tests(), "-c", "x = bytearray(1 << 30); print('fits')"};
   EXPECT_EQ(run_captured(options, kLong).text, "fits\n");
   options.address_space_bytes = 512ll << 20;
   const CapturedOutput limited = run_captured(options, kLong);

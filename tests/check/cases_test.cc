@@ -13,6 +13,7 @@
 #include "check/kinds.h"
 #include "check/report_text.h"
 #include "check/together.h"
+#include "paths.h"
 
 namespace batchwright::check {
 namespace {
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 std::vector<fs::path> cases() {
   std::vector<fs::path> found;
   for (const char* set : {"configs", "configs_held_out", "logs", "logs_held_out"}) {
-    const fs::path root = fs::path(BATCHWRIGHT_SOURCE_DIR) / "tests/cases/check" / set;
+    const fs::path root = fs::path(source_folder()) / "tests/cases/check" / set;
     if (!fs::exists(root)) continue;
     for (const auto& entry : fs::directory_iterator(root)) {
       if (fs::exists(entry.path() / "expect.json")) found.push_back(entry.path());

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "paths.h"
 
 namespace batchwright::check {
 namespace {
@@ -15,8 +16,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(BATCHWRIGHT_SOURCE_DIR) / "tests/cases/check/loops"))
+  for (const auto& entry : fs::directory_iterator(fs::path(source_folder()) / "tests/cases/check/loops"))
     if (entry.path().extension() == ".py") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -39,7 +39,7 @@ class LoopCase : public testing::TestWithParam<std::string> {};
 // The first line of a case says what must come out: `# expect: ok`, `# expect: note KIND`, `# expect: mistake
 // KIND` or `# expect: cannot_tell`.
 TEST_P(LoopCase, IsJudgedAsItsFirstLineSays) {
-  const auto path = fs::path(BATCHWRIGHT_SOURCE_DIR) / "tests/cases/check/loops" / (GetParam() + ".py");
+  const auto path = fs::path(source_folder()) / "tests/cases/check/loops" / (GetParam() + ".py");
   const std::string source = read_file(path);
   std::istringstream header(source.substr(0, source.find('\n')));
   std::string hash, expect, verdict, kind;
@@ -78,7 +78,7 @@ class LoopMutation : public testing::TestWithParam<Mutation> {};
 TEST_P(LoopMutation, IsFound) {
   const Mutation& mutation = GetParam();
   const auto path =
-      fs::path(BATCHWRIGHT_SOURCE_DIR) / "tests/cases/check/loops" / (std::string(mutation.base) + ".py");
+      fs::path(source_folder()) / "tests/cases/check/loops" / (std::string(mutation.base) + ".py");
   std::string source = read_file(path);
   ASSERT_EQ(check_python(source, "right").verdict, Verdict::Ok) << "the loop was not right to begin with";
   const std::size_t at = source.find(mutation.drop);
@@ -162,7 +162,7 @@ std::string notebook_of(const std::string& code) {
 }
 
 TEST(Loops, ReadsNotebooks) {
-  const auto path = fs::path(BATCHWRIGHT_SOURCE_DIR) / "tests/cases/check/loops/lesson_no_division.py";
+  const auto path = fs::path(source_folder()) / "tests/cases/check/loops/lesson_no_division.py";
   const FileReport report = check_notebook(notebook_of(read_file(path)), "a.ipynb");
   EXPECT_TRUE(has_kind(report, "no_division")) << describe(report);
   EXPECT_EQ(check_notebook("{\"cells\": [", "b.ipynb").verdict, Verdict::CannotTell);
@@ -175,7 +175,7 @@ TEST(Loops, SurvivesDamage) {
   const auto random = [&state] { return state = state * 1664525u + 1013904223u; };
   for (const auto& name : case_names()) {
     const std::string source =
-        read_file(fs::path(BATCHWRIGHT_SOURCE_DIR) / "tests/cases/check/loops" / (name + ".py"));
+        read_file(fs::path(source_folder()) / "tests/cases/check/loops" / (name + ".py"));
     for (int round = 0; round < 3; ++round) {
       std::string damaged = source;
       for (int i = 0; i < 6; ++i) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/program.h"
+#include "paths.h"
 
 namespace batchwright::cli {
 namespace {
@@ -16,7 +17,7 @@ struct Case {
 class BadInput : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << BATCHWRIGHT_PYTHON;
+    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << python_for_tests();
   }
   std::size_t entries() const {
     std::size_t count = 0;

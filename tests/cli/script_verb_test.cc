@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/program.h"
+#include "paths.h"
 
 namespace batchwright::cli {
 namespace {
@@ -23,7 +24,7 @@ std::vector<std::string> tune(std::vector<std::string> before, const std::vector
 TEST(ScriptVerb, RunsAScriptAtTwoLengthsAndAnswersAgainFromTheFolder) {
   const Program program;
   const CapturedOutput output = program.run(
-      tune({"--steps-arg", "{steps}"}, {BATCHWRIGHT_PYTHON, "-c", kScript, "{micro}", "{accum}"}));
+      tune({"--steps-arg", "{steps}"}, {python_for_tests(), "-c", kScript, "{micro}", "{accum}"}));
   EXPECT_NE(output.text.find("Run folder: run"), std::string::npos) << output.text;
   const Json result = program.result();  // kept: a range-for over part of a temporary outlives it
   for (const Json& trial : result.at("trials")) {
@@ -33,7 +34,7 @@ TEST(ScriptVerb, RunsAScriptAtTwoLengthsAndAnswersAgainFromTheFolder) {
   EXPECT_FALSE(std::filesystem::exists(program.folder / "run" / "scratch"));
   // The same question again is answered from the folder.
   const std::size_t trials = program.lines_in("run/trials.jsonl");
-  program.run(tune({"--steps-arg", "{steps}"}, {BATCHWRIGHT_PYTHON, "-c", kScript, "{micro}", "{accum}"}));
+  program.run(tune({"--steps-arg", "{steps}"}, {python_for_tests(), "-c", kScript, "{micro}", "{accum}"}));
   EXPECT_EQ(program.lines_in("run/trials.jsonl"), trials);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/program.h"
+#include "paths.h"
 
 namespace batchwright::cli {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class TrainVerb : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << BATCHWRIGHT_PYTHON;
+    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << python_for_tests();
   }
   std::vector<std::string> train(const std::vector<std::string>& more) const {
     return program.verb("train", more);

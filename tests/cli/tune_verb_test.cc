@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/program.h"
+#include "paths.h"
 
 namespace batchwright::cli {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 class TuneVerb : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << BATCHWRIGHT_PYTHON;
+    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << python_for_tests();
   }
   // Starts it, sends `signal` once `trials` are on disk, and returns how it ended.
   ExitStatus signal_after(std::size_t trials, int signal) {

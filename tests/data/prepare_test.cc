@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "data/python.h"
 #include "data/token_file.h"
+#include "paths.h"
 
 namespace batchwright::data {
 namespace {
@@ -168,7 +169,7 @@ TEST_F(Prepare, APythonThatCannotDoItIsNamed) {
   ::setenv("BATCHWRIGHT_PYTHON", "/nonexistent/python", 1);
   EXPECT_NE(fault().find("/nonexistent/python"), std::string::npos);
   // A Python that sees no installed package.
-  write("python", "#!/bin/sh\nexec " + std::string(BATCHWRIGHT_PYTHON) + " -S \"$@\"\n");
+  write("python", "#!/bin/sh\nexec " + python_for_tests() + " -S \"$@\"\n");
   std::filesystem::permissions(folder_ / "python", std::filesystem::perms::owner_all);
   ::setenv("BATCHWRIGHT_PYTHON", (folder_ / "python").c_str(), 1);
   const std::string message = fault();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/program.h"
+#include "paths.h"
 
 namespace batchwright::cli {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 class EndToEnd : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << BATCHWRIGHT_PYTHON;
+    if (Program::model_folder().empty()) GTEST_SKIP() << "no model package in " << python_for_tests();
   }
   CapturedOutput run(const std::string& verb, const std::string& folder, std::vector<std::string> more) {
     std::vector<std::string> words = {verb,
@@ -27,7 +28,7 @@ class EndToEnd : public ::testing::Test {
                                       folder};
     words.insert(words.end(), more.begin(), more.end());
     ProcessOptions options = program.command(words);
-    options.environment["BATCHWRIGHT_ENGINE"] = BATCHWRIGHT_BINARY_DIR "/bin/batchwright-engine";
+    options.environment["BATCHWRIGHT_ENGINE"] = programs_folder() + "/batchwright-engine";
     return run_captured(options, std::chrono::seconds(240));
   }
   Json result_of(const std::string& folder) {
@@ -80,7 +81,7 @@ TEST_F(EndToEnd, ATruncatedModelIsRefusedAndNothingIsLeft) {
   std::filesystem::resize_file(broken / "model.safetensors", 1000);
   ProcessOptions options = program.command(
       {"tune", broken.string(), program.data(), "--effective-batch", "8", "--run", "refused"});
-  options.environment["BATCHWRIGHT_ENGINE"] = BATCHWRIGHT_BINARY_DIR "/bin/batchwright-engine";
+  options.environment["BATCHWRIGHT_ENGINE"] = programs_folder() + "/batchwright-engine";
   const CapturedOutput output = run_captured(options, std::chrono::seconds(120));
   EXPECT_EQ(output.status.code, 2) << output.text;
   EXPECT_NE(output.text.find("model.safetensors"), std::string::npos) << output.text;

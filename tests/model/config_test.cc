@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "paths.h"
 
 namespace batchwright::model {
 namespace {
@@ -113,7 +114,7 @@ TEST(ModelConfig, KeyValueHeadsMustShareEvenly) {
 TEST(ReadModelConfig, SaysWhatIsNotThere) {
   EXPECT_THROW(read_model_config("/nonexistent/model"), Error);
   try {
-    read_model_config(BATCHWRIGHT_SOURCE_DIR "/src/model");
+    read_model_config(source_folder() + "/src/model");
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::NotFound);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "paths.h"
 #include "plan/memory.h"
 #include "plan/shape.h"
 
@@ -15,7 +16,7 @@ namespace batchwright::plan {
 namespace {
 
 TEST(Allocations, AgreeWithWhatTransformersAllocates) {
-  std::ifstream file(BATCHWRIGHT_SOURCE_DIR "/tests/cases/plan/allocations.jsonl");
+  std::ifstream file(source_folder() + "/tests/cases/plan/allocations.jsonl");
   const hardware::Device& device = hardware::find_device("A100");
   std::string line;
   int cases = 0, close = 0;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "paths.h"
 #include "plan/predictions.h"
 
 namespace batchwright::plan {
@@ -62,9 +63,8 @@ TEST(Export, TransformersAcceptsItsArguments) {
       "print(a.per_device_train_batch_size * a.gradient_accumulation_steps, a.get_warmup_steps(10000))\n";
   const std::filesystem::path code = path.string() + ".py";
   write_file_atomic(code, script);
-  FILE* pipe = popen(
-      (std::string(BATCHWRIGHT_PYTHON " ") + code.string() + " " + path.string() + " 2>/dev/null").c_str(),
-      "r");
+  FILE* pipe =
+      popen((python_for_tests() + " " + code.string() + " " + path.string() + " 2>/dev/null").c_str(), "r");
   ASSERT_NE(pipe, nullptr);
   std::array<char, 256> line{};
   const bool read = std::fgets(line.data(), line.size(), pipe) != nullptr;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "paths.h"
 #include "run/test_worker.h"
 
 namespace batchwright::run {
@@ -17,19 +18,19 @@ class ScriptTrials : public ::testing::Test {
   void SetUp() override {
     static const bool has_torch = [] {
       ProcessOptions options;
-      options.command = {BATCHWRIGHT_PYTHON, "-c", "import torch"};
+      options.command = {python_for_tests(), "-c", "import torch"};
       return run_captured(options, std::chrono::seconds(120)).status.succeeded();
     }();
-    if (!has_torch) GTEST_SKIP() << "no torch in " << BATCHWRIGHT_PYTHON;
+    if (!has_torch) GTEST_SKIP() << "no torch in " << python_for_tests();
   }
   ScriptSettings settings(std::vector<std::string> more = {}) {
     ScriptSettings result;
-    result.script.words = {BATCHWRIGHT_PYTHON, BATCHWRIGHT_SOURCE_DIR "/tests/run/train_script.py", "{micro}",
+    result.script.words = {python_for_tests(), source_folder() + "/tests/run/train_script.py", "{micro}",
                            "{accum}"};
     for (std::string& word : more) result.script.words.push_back(std::move(word));
     result.scratch_root = folder / "scratch";
     result.log_file = folder / "worker.log";
-    result.hook_folder = BATCHWRIGHT_SOURCE_DIR "/python/batchwright/hook";
+    result.hook_folder = source_folder() + "/python/batchwright/hook";
     return result;
   }
   TrialRequest request(std::int64_t micro, std::int64_t accum) {
@@ -90,8 +91,8 @@ TEST_F(ScriptTrials, AScriptThatEndsTooEarlyIsRejectedAndOneWithoutTorchNamed) {
 TEST_F(ScriptTrials, TheHookDoesNotChangeWhatTheScriptComputes) {
   const auto losses = [&](bool with_hook) {
     ProcessOptions options;
-    options.command = {BATCHWRIGHT_PYTHON,
-                       BATCHWRIGHT_SOURCE_DIR "/tests/run/train_script.py",
+    options.command = {python_for_tests(),
+                       source_folder() + "/tests/run/train_script.py",
                        "4",
                        "3",
                        "--steps",
@@ -101,7 +102,7 @@ TEST_F(ScriptTrials, TheHookDoesNotChangeWhatTheScriptComputes) {
     // A socket that nobody listens on would end the script at its first report.
     const Listener listener;
     if (with_hook) {
-      options.environment = {{"PYTHONPATH", BATCHWRIGHT_SOURCE_DIR "/python/batchwright/hook"},
+      options.environment = {{"PYTHONPATH", source_folder() + "/python/batchwright/hook"},
                              {"BATCHWRIGHT_SOCKET", listener.socket_path().string()}};
     }
     const CapturedOutput output = run_captured(options, std::chrono::seconds(120));
@@ -114,7 +115,7 @@ TEST_F(ScriptTrials, TheHookDoesNotChangeWhatTheScriptComputes) {
 // Without torch and without a hook: the script sleeps a fixed time at start and a time per step.
 TEST_F(ScriptTrials, TwoLengthsGiveTheTimeOfAStep) {
   ScriptSettings plain = settings();
-  plain.script.words = {BATCHWRIGHT_PYTHON, "-c",
+  plain.script.words = {python_for_tests(), "-c",
                         "import sys, time; time.sleep(0.2 + 0.05 * int(sys.argv[2]))", "{micro}"};
   plain.script.steps_argument = "{steps}";
   plain.hook_folder.clear();

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "paths.h"
 #include "run/worker.h"
 
 namespace batchwright::run {
@@ -31,7 +32,7 @@ class TemporaryFolder {
 inline WorkerCommand worker_command(const TemporaryFolder& folder, const Json& plan) {
   write_file_atomic(folder / "plan.json", dump_line(plan));
   WorkerCommand command;
-  command.command = {BATCHWRIGHT_PYTHON, BATCHWRIGHT_SOURCE_DIR "/tests/run/worker.py",
+  command.command = {python_for_tests(), source_folder() + "/tests/run/worker.py",
                      (folder / "plan.json").string()};
   command.log_file = folder / "worker.log";
   return command;
