@@ -7,15 +7,11 @@
 
 namespace batchwright::engine {
 
-using profile::Phase;
-
-Bert::Bert(const model::ModelConfig& config, const run::TrainingOptions& options, std::int64_t classes,
-           Parameters& parameters)
-    : config_(config), classes_(classes), trains_body_(options.method == run::Method::Full) {
+Bert::Bert(const model::ModelConfig& config, const run::TrainingOptions& options, Parameters& parameters)
+    : config_(config), trains_(options.method == run::Method::Full) {
   const auto rate = [&](double p) { return dropout_threshold(options.model_dropout.value_or(p)); };
   hidden_threshold_ = rate(config.hidden_dropout);
   attention_threshold_ = rate(config.attention_dropout);
-  head_threshold_ = rate(config.head_dropout());
   if (config.activation != "gelu") {
     throw Error(ErrorKind::Unsupported, "config.json", fmt::format("hidden_act is \"{}\"", config.activation),
                 "The engine has \"gelu\" for BERT");
@@ -36,7 +32,7 @@ Bert::Bert(const model::ModelConfig& config, const run::TrainingOptions& options
   if (config.type_vocabulary < 1) {
     throw Error(ErrorKind::Unsupported, "config.json", "type_vocab_size is 0; BERT has token types");
   }
-  declare(parameters, options);
+  declare(parameters);
 }
 
 Bert::Norm Bert::declare_norm(Parameters& p, const std::string& name, bool trainable) const {
@@ -46,9 +42,9 @@ Bert::Norm Bert::declare_norm(Parameters& p, const std::string& name, bool train
   return norm;
 }
 
-void Bert::declare(Parameters& p, const run::TrainingOptions& options) {
+void Bert::declare(Parameters& p) {
   const std::int64_t h = config_.hidden;
-  const bool train = trains_body_;
+  const bool train = trains_;
   word_ = p.declare("bert.embeddings.word_embeddings.weight", {config_.vocabulary, h}, train, true);
   position_ =
       p.declare("bert.embeddings.position_embeddings.weight", {config_.max_positions, h}, train, true);
@@ -77,17 +73,16 @@ void Bert::declare(Parameters& p, const run::TrainingOptions& options) {
     layer.mlp_norm = declare_norm(p, name + "output.LayerNorm", train);
     layers_.push_back(std::move(layer));
   }
-  pooler_ = linear({"bert.pooler.dense"}, h, h, config_.layers, train);
-  head_ = linear({"classifier"}, h, classes_, config_.layers, true);  // PEFT's modules_to_save for SEQ_CLS
-  if (options.method == run::Method::Lora) {
-    const auto wrapped = wrapped_module_names(config_, options.lora);
-    for (Layer& layer : layers_) {
-      add_adapters(p, layer.qkv, {Site::LoraQuery, Site::LoraKey, Site::LoraValue}, wrapped, options.lora);
-      add_adapters(p, layer.attention_output, {Site::LoraAttentionOutput}, wrapped, options.lora);
-      add_adapters(p, layer.intermediate, {Site::LoraIntermediate}, wrapped, options.lora);
-      add_adapters(p, layer.mlp_output, {Site::LoraMlpOutput}, wrapped, options.lora);
-    }
-    add_adapters(p, pooler_, {Site::LoraPooler}, wrapped, options.lora);
+}
+
+void Bert::add_adapters(Parameters& p, const std::vector<std::string>& wrapped,
+                        const run::LoraOptions& options) {
+  using engine::add_adapters;
+  for (Layer& layer : layers_) {
+    add_adapters(p, layer.qkv, {Site::LoraQuery, Site::LoraKey, Site::LoraValue}, wrapped, options);
+    add_adapters(p, layer.attention_output, {Site::LoraAttentionOutput}, wrapped, options);
+    add_adapters(p, layer.intermediate, {Site::LoraIntermediate}, wrapped, options);
+    add_adapters(p, layer.mlp_output, {Site::LoraMlpOutput}, wrapped, options);
   }
 }
 
@@ -99,7 +94,7 @@ void Bert::embed(const Pass& pass, const TokenBatch& batch, Saved& saved) const 
   saved.embedded = pass.arena.floats(rows * h);
   NormSaved& norm = saved.embedding_norm;
   // Frozen embeddings need nothing for backward: the norm then works inside the layer's input.
-  norm.normalized = trains_body_ ? pass.arena.floats(rows * h) : saved.embedded;
+  norm.normalized = trains_ ? pass.arena.floats(rows * h) : saved.embedded;
   norm.inverse_std = pass.arena.floats(rows);
   pass.ops.embed(batch, p.value(word_), p.value(position_), p.value(type_), h, norm.normalized);
   pass.ops.residual_norm_forward({.x = norm.normalized,
@@ -118,20 +113,39 @@ void Bert::embed(const Pass& pass, const TokenBatch& batch, Saved& saved) const 
   pass.ops.dropout_apply(saved.embedded, norm.mask, keep_scale(key.threshold), rows, h, saved.embedded);
 }
 
-Attention Bert::attention(const Pass& pass, const Layer& layer, const float* qkv) const {
+Attention Bert::attention(const Pass& pass, const Shard& shard, const Layer& layer, const float* qkv) const {
   return {.qkv = qkv,
           .bias = layer.qkv.bias(pass.parameters),
           .heads = config_.heads,
           .head_dim = config_.head_dim,
           .causal = false,
-          .first_query_only = is_last(layer),
+          .first_query_only = is_last(layer) && shard.wants == WantedRows::First,
           .dropout = dropout_key(pass, layer.qkv.layer, Site::AttentionProbabilities, attention_threshold_)};
 }
 
-// The last layer's output is read at first tokens only, so after its attention it runs on those rows alone:
-// the same loss and gradients for a fraction of the work.
+// The last layer's output is read at the wanted rows only, so after its attention it runs on those alone: the
+// same loss and gradients for a fraction of the work.
 const TokenBatch& Bert::output_rows(const Shard& shard, const Layer& layer) const {
-  return is_last(layer) ? shard.firsts : shard.tokens;
+  return is_last(layer) ? shard.wanted_rows() : shard.tokens;
+}
+
+// Fills saved.context and saved.lse from saved.qkv. Asked by first tokens only, attention itself gives the
+// wanted rows; otherwise they are taken out of its output.
+void Bert::attention_forward(const Pass& pass, const Shard& shard, const Layer& layer, const Scratch& scratch,
+                             LayerSaved& saved) const {
+  const std::int64_t rows = shard.tokens.rows(), h = config_.hidden;
+  const std::int64_t out_rows = output_rows(shard, layer).rows();
+  const Attention a = attention(pass, shard, layer, saved.qkv);
+  saved.lse = pass.arena.floats((a.first_query_only ? out_rows : rows) * config_.heads);
+  saved.context = pass.arena.floats(out_rows * h);
+  if (a.first_query_only || !takes_rows(shard, layer)) {
+    pass.ops.attention_forward(shard.tokens, a, saved.context, saved.lse, scratch.attention);
+    return;
+  }
+  const ArenaScope inner(pass.arena);
+  float* all = pass.arena.floats(rows * h);
+  pass.ops.attention_forward(shard.tokens, a, all, saved.lse, scratch.attention);
+  pass.ops.take_rows(shard.places, all, h, saved.context);
 }
 
 void Bert::layer_forward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x,
@@ -142,15 +156,12 @@ void Bert::layer_forward(const Pass& pass, const Shard& shard, const Layer& laye
   const Parameters& p = pass.parameters;
   Arena& arena = pass.arena;
   saved.qkv = arena.floats(rows * 3 * h);
-  saved.lse = arena.floats(out_rows * config_.heads);
-  saved.context = arena.floats(out_rows * h);
   saved.qkv_saved = layer.qkv.forward(pass, shard.tokens, x, saved.qkv);
-  pass.ops.attention_forward(shard.tokens, attention(pass, layer, saved.qkv), saved.context, saved.lse,
-                             scratch.attention);
+  attention_forward(pass, shard, layer, scratch, saved);
   const float* residual = x;
-  if (is_last(layer)) {
-    pass.ops.take_first_rows(shard.tokens, x, h, scratch.firsts);
-    residual = scratch.firsts;
+  if (takes_rows(shard, layer)) {
+    pass.ops.take_rows(shard.places, x, h, scratch.residual);
+    residual = scratch.residual;
   }
 
   // out = LayerNorm(residual + dropout(dense(in) + bias)), used twice a layer.
@@ -190,29 +201,9 @@ void Bert::layer_forward(const Pass& pass, const Shard& shard, const Layer& laye
                saved.mlp_norm);
 }
 
-// x is the last layer's output at the first tokens, [size, hidden].
-void Bert::head_forward(const Pass& pass, const TokenBatch& firsts, const float* x, Saved& saved) const {
-  const std::int64_t size = firsts.rows(), h = config_.hidden;
-  const Parameters& p = pass.parameters;
-  saved.first_rows = x;
-  saved.pooled = pass.arena.floats(size * h);
-  saved.pooler_saved = pooler_.forward(pass, firsts, x, saved.pooled);
-  pass.ops.bias_tanh_forward(saved.pooled, pooler_.bias(p), size, h);
-  saved.dropped = saved.pooled;
-  const DropoutKey key = dropout_key(pass, config_.layers, Site::Pooled, head_threshold_);
-  if (key.threshold != 0) {
-    saved.pooled_mask = pass.arena.words(size * ((h + 31) / 32));
-    saved.dropped = pass.arena.floats(size * h);
-    pass.ops.dropout_bits(key, firsts, h, saved.pooled_mask);
-    pass.ops.dropout_apply(saved.pooled, saved.pooled_mask, keep_scale(key.threshold), size, h,
-                           saved.dropped);
-  }
-  saved.logits = pass.arena.floats(size * classes_);
-  saved.head_saved = head_.forward(pass, firsts, saved.dropped, saved.logits);
-  pass.ops.add_bias(saved.logits, head_.bias(p), size, classes_);
-}
-
-void Bert::forward(const Pass& pass, const Shard& shard, bool keep, Saved& saved) const {
+std::unique_ptr<Activations> Bert::forward(const Pass& pass, const Shard& shard, bool keep) const {
+  auto result = std::make_unique<Saved>();
+  Saved& saved = *result;
   const std::int64_t rows = shard.tokens.rows(), h = config_.hidden, wide = config_.intermediate;
   Arena& arena = pass.arena;
   const bool keep_layers = keep && pass.checkpointing != Checkpointing::Full;
@@ -224,10 +215,10 @@ void Bert::forward(const Pass& pass, const Shard& shard, bool keep, Saved& saved
   for (float*& output : scratch.outputs) output = arena.floats(rows * h);
   scratch.wide = arena.floats(rows * wide);
   if (pass.checkpointing == Checkpointing::Selective) scratch.intermediate = arena.floats(rows * wide);
-  Attention any = attention(pass, layers_.front(), nullptr);
+  Attention any = attention(pass, shard, layers_.front(), nullptr);
   any.first_query_only = false;
   scratch.attention = arena.floats(pass.ops.attention_scratch(shard.tokens, any));
-  scratch.firsts = arena.floats(shard.firsts.rows() * h);
+  if (shard.wants != WantedRows::All) scratch.residual = arena.floats(shard.wanted.rows() * h);
 
   const float* x = saved.embedded;
   saved.layers.resize(layers_.size());
@@ -239,13 +230,8 @@ void Bert::forward(const Pass& pass, const Shard& shard, bool keep, Saved& saved
     if (!keep_layers) arena.release_to(mark);
     x = y;
   }
-  head_forward(pass, shard.firsts, x, saved);
-}
-
-const float* Bert::logits(const Pass& pass, const Shard& shard) const {
-  Saved saved;
-  forward(pass, shard, false, saved);
-  return saved.logits;
+  saved.hidden = x;
+  return result;
 }
 
 // ---- backward
@@ -263,18 +249,6 @@ void Bert::norm_backward(const Pass& pass, const Norm& norm, const NormSaved& sa
   const Parameters& p = pass.parameters;
   pass.ops.norm_backward(dy, saved.normalized, saved.inverse_std, p.value(norm.gamma), rows, config_.hidden,
                          dz, p.gradient(norm.gamma, pass.gradients), p.gradient(norm.beta, pass.gradients));
-}
-
-void Bert::head_backward(const Pass& pass, const TokenBatch& firsts, const Saved& saved, float* dx) const {
-  const std::int64_t size = firsts.rows(), h = config_.hidden;
-  const ArenaScope scratch(pass.arena);
-  float* d = pass.arena.floats(size * h);
-  head_.backward(pass, firsts, saved.dropped, saved.logits, saved.head_saved, d);
-  if (saved.pooled_mask != nullptr) {
-    pass.ops.dropout_apply(d, saved.pooled_mask, keep_scale(head_threshold_), size, h, d);
-  }
-  pass.ops.tanh_backward(saved.pooled, size * h, d);
-  pooler_.backward(pass, firsts, saved.first_rows, d, saved.pooler_saved, dx);
 }
 
 void Bert::mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer, const Scratch& scratch,
@@ -301,6 +275,22 @@ void Bert::mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& 
   layer.mlp_output.backward(pass, batch, activated, d_dense, saved.mlp_output_saved, d_wide);
   pass.ops.gelu_backward(d_wide, intermediate, rows * wide, d_wide);
   layer.intermediate.backward(pass, batch, input, d_wide, saved.intermediate_saved, dx);
+}
+
+// d_qkv from the gradient of the context at the rows that the layer's output has.
+void Bert::attention_backward(const Pass& pass, const Shard& shard, const Layer& layer,
+                              const LayerSaved& saved, const float* d_context, float* d_qkv) const {
+  const ArenaScope inner(pass.arena);
+  const Attention a = attention(pass, shard, layer, saved.qkv);
+  if (takes_rows(shard, layer) && !a.first_query_only) {
+    const std::int64_t count = shard.tokens.rows() * config_.hidden;
+    float* all = pass.arena.floats(count);
+    pass.ops.zero(all, count);
+    pass.ops.add_rows(shard.places, d_context, config_.hidden, all);
+    d_context = all;
+  }
+  pass.ops.attention_backward(shard.tokens, a, saved.lse, d_context, d_qkv,
+                              pass.arena.floats(pass.ops.attention_scratch(shard.tokens, a)));
 }
 
 void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& layer,
@@ -336,17 +326,12 @@ void Bert::layer_backward(const Pass& pass, const Shard& shard, const Layer& lay
     layer.attention_output.backward(pass, out_batch, saved.context, d_dense, saved.attention_output_saved,
                                     d_context);
     float* d_qkv = arena.floats(rows * 3 * h);
-    {
-      const ArenaScope inner(arena);
-      const Attention a = attention(pass, layer, saved.qkv);
-      pass.ops.attention_backward(shard.tokens, a, saved.lse, d_context, d_qkv,
-                                  arena.floats(pass.ops.attention_scratch(shard.tokens, a)));
-    }
+    attention_backward(pass, shard, layer, saved, d_context, d_qkv);
     layer.qkv.backward(pass, shard.tokens, x, d_qkv, saved.qkv_saved, dx);
   }
   if (dx == nullptr) return;
-  if (is_last(layer))
-    pass.ops.add_first_rows(shard.tokens, dz, h, dx);
+  if (takes_rows(shard, layer))
+    pass.ops.add_rows(shard.places, dz, h, dx);
   else
     pass.ops.add(dz, rows * h, dx);
 }
@@ -362,23 +347,12 @@ void Bert::embed_backward(const Pass& pass, const TokenBatch& batch, const Saved
                           p.gradient(position_, pass.gradients), p.gradient(type_, pass.gradients));
 }
 
-double Bert::forward_backward(const Pass& pass, const Shard& shard, double loss_scale,
-                              profile::PhaseClock* clock) const {
-  const ArenaScope whole(pass.arena);
-  const auto enter = [&](Phase phase) {
-    if (clock != nullptr) clock->enter(phase);
-  };
-  enter(Phase::Forward);
-  Saved saved;
-  forward(pass, shard, true, saved);
-  enter(Phase::Loss);
-  const double loss = pass.ops.cross_entropy(shard.firsts, saved.logits, classes_, loss_scale);
-  enter(Phase::Backward);
+void Bert::backward(const Pass& pass, const Shard& shard, Activations& activations,
+                    const float* d_hidden) const {
+  auto& saved = static_cast<Saved&>(activations);
   const std::int64_t rows = shard.tokens.rows();
   const Scratch& scratch = saved.scratch;
-  float* d_firsts = pass.arena.floats(shard.firsts.rows() * config_.hidden);
-  float* d_rows = scratch.outputs[layers_.size() % 2];  // the other one may hold the head's input
-  head_backward(pass, shard.firsts, saved, d_firsts);
+  float* d_rows = scratch.outputs[layers_.size() % 2];
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const ArenaScope layer_scope(pass.arena);
     const Layer& layer = layers_[i];
@@ -392,12 +366,10 @@ double Bert::forward_backward(const Pass& pass, const Shard& shard, double loss_
       x = norm_output(pass, layers_[i - 1].mlp_norm, saved.layers[i - 1].mlp_norm, rows);
     }
     // Nothing below the first layer trains in LoRA: its input needs no gradient.
-    float* dx = i > 0 || trains_body_ ? d_rows : nullptr;
-    layer_backward(pass, shard, layer, scratch, x, saved.layers[i], is_last(layer) ? d_firsts : d_rows, dx);
+    float* dx = i > 0 || trains_ ? d_rows : nullptr;
+    layer_backward(pass, shard, layer, scratch, x, saved.layers[i], is_last(layer) ? d_hidden : d_rows, dx);
   }
-  if (trains_body_) embed_backward(pass, shard.tokens, saved, d_rows);
-  enter(Phase::Residual);
-  return loss;
+  if (trains_) embed_backward(pass, shard.tokens, saved, d_rows);
 }
 
 }  // namespace batchwright::engine

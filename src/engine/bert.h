@@ -2,21 +2,23 @@
 
 #include <vector>
 
-#include "engine/classifier.h"
+#include "engine/body.h"
+#include "model/config.h"
 
 namespace batchwright::engine {
 
-// BERT (Devlin et al. 2018) with a sequence-classification head, as Transformers'
-// BertForSequenceClassification: post-norm layers, exact GELU, tanh pooler on the first token.
-class Bert final : public Classifier {
+// BERT (Devlin et al. 2018), as Transformers' BertModel without its pooler: post-norm layers, exact GELU.
+class Bert final : public Body {
  public:
-  Bert(const model::ModelConfig& config, const run::TrainingOptions& options, std::int64_t classes,
-       Parameters& parameters);
+  Bert(const model::ModelConfig& config, const run::TrainingOptions& options, Parameters& parameters);
 
-  double forward_backward(const Pass& pass, const Shard& shard, double loss_scale,
-                          profile::PhaseClock* clock) const override;
-  const float* logits(const Pass& pass, const Shard& shard) const override;
-  std::int64_t classes() const override { return classes_; }
+  void add_adapters(Parameters& parameters, const std::vector<std::string>& wrapped_modules,
+                    const run::LoraOptions& options) override;
+  std::unique_ptr<Activations> forward(const Pass& pass, const Shard& shard, bool keep) const override;
+  void backward(const Pass& pass, const Shard& shard, Activations& activations,
+                const float* d_hidden) const override;
+  std::int64_t hidden() const override { return config_.hidden; }
+  ParameterId word_embeddings() const override { return word_; }
 
  private:
   struct Norm {
@@ -39,36 +41,36 @@ class Bert final : public Classifier {
   // Workspace that every layer's forward reuses, and backward after it.
   struct Scratch {
     float* outputs[2] = {nullptr, nullptr};  // [rows, hidden], of odd and even layers
-    float *wide = nullptr, *attention = nullptr, *firsts = nullptr;
+    float *wide = nullptr, *attention = nullptr, *residual = nullptr;
     float* intermediate = nullptr;  // selective checkpointing only
   };
-  struct Saved {
+  struct Saved final : Activations {
     Scratch scratch;
     NormSaved embedding_norm;
     float* embedded = nullptr;  // [rows, hidden], the first layer's input
     std::vector<LayerSaved> layers;
-    std::vector<const float*> inputs;   // of every layer; still there in backward under full checkpointing
-    const float* first_rows = nullptr;  // [size, hidden], the head's input
-    float *pooled = nullptr, *dropped = nullptr, *logits = nullptr;  // [size, ...]
-    std::uint32_t* pooled_mask = nullptr;
-    LinearSaved pooler_saved, head_saved;
+    std::vector<const float*> inputs;  // of every layer; still there in backward under full checkpointing
   };
 
-  void declare(Parameters& parameters, const run::TrainingOptions& options);
+  void declare(Parameters& parameters);
   Norm declare_norm(Parameters& parameters, const std::string& name, bool trainable) const;
 
   bool is_last(const Layer& layer) const { return &layer == &layers_.back(); }
   const TokenBatch& output_rows(const Shard& shard, const Layer& layer) const;
-  Attention attention(const Pass& pass, const Layer& layer, const float* qkv) const;
+  // The last layer's attention runs for all rows and its output is taken at the wanted ones.
+  bool takes_rows(const Shard& shard, const Layer& layer) const {
+    return is_last(layer) && shard.wants != WantedRows::All;
+  }
+  Attention attention(const Pass& pass, const Shard& shard, const Layer& layer, const float* qkv) const;
 
-  // keep: hold what backward needs; otherwise a layer's memory is free again after it.
-  void forward(const Pass& pass, const Shard& shard, bool keep, Saved& saved) const;
   void embed(const Pass& pass, const TokenBatch& batch, Saved& saved) const;
   void layer_forward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x,
                      const Scratch& scratch, float* y, LayerSaved& saved) const;
-  void head_forward(const Pass& pass, const TokenBatch& firsts, const float* x, Saved& saved) const;
+  void attention_forward(const Pass& pass, const Shard& shard, const Layer& layer, const Scratch& scratch,
+                         LayerSaved& saved) const;
+  void attention_backward(const Pass& pass, const Shard& shard, const Layer& layer, const LayerSaved& saved,
+                          const float* d_context, float* d_qkv) const;
 
-  void head_backward(const Pass& pass, const TokenBatch& firsts, const Saved& saved, float* dx) const;
   // dx, the gradient of the layer's input, may be dy's memory, and nullptr when nothing needs it.
   void layer_backward(const Pass& pass, const Shard& shard, const Layer& layer,
                       const Scratch& forward_scratch, const float* x, const LayerSaved& saved,
@@ -83,13 +85,11 @@ class Bert final : public Classifier {
                      const float* dy, float* dz) const;
 
   model::ModelConfig config_;
-  std::int64_t classes_;
-  bool trains_body_;
-  std::uint32_t hidden_threshold_, attention_threshold_, head_threshold_;
+  bool trains_;
+  std::uint32_t hidden_threshold_, attention_threshold_;
   ParameterId word_ = 0, position_ = 0, type_ = 0;
   Norm embedding_norm_;
   std::vector<Layer> layers_;
-  Linear pooler_, head_;
 };
 
 }  // namespace batchwright::engine

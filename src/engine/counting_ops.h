@@ -36,8 +36,8 @@ class CountingOps final : public Ops {
   void tanh_backward(const float*, std::int64_t, float*) override {}
   void column_sums(const float*, std::int64_t, std::int64_t, float*) override {}
   void add(const float*, std::int64_t, float*) override {}
-  void take_first_rows(const TokenBatch&, const float*, std::int64_t, float*) override {}
-  void add_first_rows(const TokenBatch&, const float*, std::int64_t, float*) override {}
+  void take_rows(std::span<const std::int32_t>, const float*, std::int64_t, float*) override {}
+  void add_rows(std::span<const std::int32_t>, const float*, std::int64_t, float*) override {}
   std::int64_t attention_scratch(const TokenBatch& batch, const Attention& attention) override {
     return device_.attention_scratch(batch, attention);
   }
@@ -45,7 +45,7 @@ class CountingOps final : public Ops {
   void attention_backward(const TokenBatch&, const Attention&, const float*, const float*, float*,
                           float*) override {}
   void add_bias(float*, const float*, std::int64_t, std::int64_t) override {}
-  double cross_entropy(const TokenBatch&, float*, std::int64_t, double) override { return 0; }
+  double cross_entropy(std::span<const std::int32_t>, float*, std::int64_t, double) override { return 0; }
 
  private:
   Ops& device_;

@@ -118,16 +118,16 @@ void CpuOps::column_sums(const float* x, std::int64_t rows, std::int64_t cols, f
 
 void CpuOps::add(const float* x, std::int64_t count, float* out) { kernels_.add(x, count, out); }
 
-void CpuOps::take_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) {
-  for (const Sequence& s : batch.sequences) {
-    std::memcpy(out, x + s.first_row * cols, static_cast<std::size_t>(cols) * sizeof(float));
+void CpuOps::take_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols, float* out) {
+  for (const std::int32_t place : places) {
+    std::memcpy(out, x + place * cols, static_cast<std::size_t>(cols) * sizeof(float));
     out += cols;
   }
 }
 
-void CpuOps::add_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) {
-  for (const Sequence& s : batch.sequences) {
-    kernels_.add(x, cols, out + s.first_row * cols);
+void CpuOps::add_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols, float* out) {
+  for (const std::int32_t place : places) {
+    kernels_.add(x, cols, out + place * cols);
     x += cols;
   }
 }
@@ -212,18 +212,18 @@ void CpuOps::add_bias(float* x, const float* bias, std::int64_t rows, std::int64
   for (std::int64_t row = 0; row < rows; ++row) kernels_.add(bias, cols, x + row * cols);
 }
 
-double CpuOps::cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
+double CpuOps::cross_entropy(std::span<const std::int32_t> targets, float* logits, std::int64_t classes,
                              double loss_scale) {
   double total = 0;
-  for (const Sequence& s : batch.sequences) {
+  for (const std::int32_t target : targets) {
     double top = -INFINITY, sum = 0;
     for (std::int64_t c = 0; c < classes; ++c) top = std::max(top, static_cast<double>(logits[c]));
     for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits[c] - top);
     const double log_sum = top + std::log(sum);
-    total += log_sum - logits[s.label];
+    total += log_sum - logits[target];
     for (std::int64_t c = 0; c < classes; ++c) {
       const double probability = std::exp(logits[c] - log_sum);
-      logits[c] = static_cast<float>(loss_scale * (probability - (c == s.label ? 1 : 0)));
+      logits[c] = static_cast<float>(loss_scale * (probability - (c == target ? 1 : 0)));
     }
     logits += classes;
   }

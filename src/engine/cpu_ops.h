@@ -45,15 +45,16 @@ class CpuOps final : public Ops {
   void tanh_backward(const float* y, std::int64_t count, float* d) override;
   void column_sums(const float* x, std::int64_t rows, std::int64_t cols, float* out) override;
   void add(const float* x, std::int64_t count, float* out) override;
-  void take_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) override;
-  void add_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) override;
+  void take_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols,
+                 float* out) override;
+  void add_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols, float* out) override;
   std::int64_t attention_scratch(const TokenBatch& batch, const Attention& attention) override;
   void attention_forward(const TokenBatch& batch, const Attention& attention, float* context, float* lse,
                          float* scratch) override;
   void attention_backward(const TokenBatch& batch, const Attention& attention, const float* lse,
                           const float* dcontext, float* dqkv, float* scratch) override;
   void add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols) override;
-  double cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
+  double cross_entropy(std::span<const std::int32_t> targets, float* logits, std::int64_t classes,
                        double loss_scale) override;
 
  private:

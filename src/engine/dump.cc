@@ -20,7 +20,7 @@ void dump(const run::EngineJob& job, run::WorkerChannel& channel) {
   stepper.evaluate(first, cut, &logits);
   const auto size = static_cast<std::int64_t>(first.size());
   const std::vector<model::TensorToWrite> logit_tensor = {
-      {"logits", {size, training.model->classifier->classes()}, logits}};
+      {"logits", {size, training.model->network->width()}, logits}};
   model::write_safetensors(folder / "logits.safetensors", logit_tensor);
 
   stepper.accumulate(first, cut, 0);

@@ -39,7 +39,7 @@ enum class Site : std::uint32_t {
   AttentionProbabilities,
   AttentionOutput,
   MlpOutput,
-  Pooled,
+  HeadInput,
   LoraQuery = 16,
   LoraKey,
   LoraValue,

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "engine/bert.h"
 #include "model/parameters.h"
 #include "model/safetensors.h"
 
@@ -90,16 +89,6 @@ void LoadedModel::set_values(ParameterId id, std::span<const float> values) cons
   ops->upload(values.data(), parameters.at(id).count, parameters.value(id));
 }
 
-std::unique_ptr<Classifier> make_classifier(const model::ModelConfig& config,
-                                            const run::TrainingOptions& options, std::int64_t classes,
-                                            Parameters& parameters) {
-  if (config.architecture != model::Architecture::Bert) {
-    throw Error(ErrorKind::Unsupported, "config.json", fmt::format("model_type is \"{}\"", config.model_type),
-                "The engine trains BERT models (model_type \"bert\")");
-  }
-  return std::make_unique<Bert>(config, options, classes, parameters);
-}
-
 std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
                                         const run::TrainingOptions& options,
                                         const std::vector<std::string>& label_names,
@@ -114,7 +103,7 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
     throw Error(ErrorKind::InvalidInput, "data",
                 fmt::format("has {} class(es); classification needs two", classes));
   }
-  result->classifier = make_classifier(result->config, options, classes, parameters);
+  result->network = make_network(result->config, options, classes, parameters);
   const model::Safetensors weights = model::Safetensors::open_model(folder);
   std::optional<model::Safetensors> adapter;
   if (!adapter_folder.empty()) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/classifier.h"
+#include "engine/network.h"
 #include "engine/parameters.h"
 #include "model/config.h"
 #include "run/options.h"
@@ -19,7 +19,7 @@ struct LoadedModel {
   model::ModelConfig config;
   std::vector<std::string> label_names;
   Parameters parameters;
-  std::unique_ptr<Classifier> classifier;
+  std::unique_ptr<Network> network;
   std::vector<std::string> initialised;  // parameters that the checkpoint did not hold
 
   std::vector<float> values(ParameterId id) const;  // a parameter, copied to the host

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/kernels.h"
@@ -97,10 +98,11 @@ class Ops {
 
   virtual void column_sums(const float* x, std::int64_t rows, std::int64_t cols, float* out) = 0;
   virtual void add(const float* x, std::int64_t count, float* out) = 0;
-  // The first row of every sequence, stacked: [size, cols]; and its transpose: out[rows, cols] += at those
-  // rows.
-  virtual void take_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) = 0;
-  virtual void add_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) = 0;
+  // out[i] = x[places[i]], rows of `cols`; and its transpose: out[places[i]] += x[i].
+  virtual void take_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols,
+                         float* out) = 0;
+  virtual void add_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols,
+                        float* out) = 0;
 
   virtual std::int64_t attention_scratch(const TokenBatch& batch, const Attention& attention) = 0;
   virtual void attention_forward(const TokenBatch& batch, const Attention& attention, float* context,
@@ -109,9 +111,9 @@ class Ops {
                                   const float* dcontext, float* dqkv, float* scratch) = 0;
 
   virtual void add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols) = 0;
-  // Sum over examples of cross-entropy(logits, label); logits [size, classes] become the gradient of
+  // Sum over rows of cross-entropy(logits, target); logits [targets, classes] become the gradient of
   // loss_scale * that sum.
-  virtual double cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
+  virtual double cross_entropy(std::span<const std::int32_t> targets, float* logits, std::int64_t classes,
                                double loss_scale) = 0;
 
   virtual double sum_of_squares(const float* x, std::int64_t count) = 0;

@@ -55,9 +55,9 @@ void Stepper::reserve(const WindowPlan& plan, bool training, Checkpointing check
                       .step = 0,
                       .checkpointing = checkpointing};
       if (training)
-        model_.classifier->forward_backward(pass, shard, 1, nullptr);
+        model_.network->forward_backward(pass, shard, 1, nullptr);
       else
-        model_.classifier->logits(pass, shard);
+        model_.network->logits(pass, shard);
       most = std::max(most, counted.counted_bytes());
     }
     lane.arena.reserve(most);
@@ -66,10 +66,10 @@ void Stepper::reserve(const WindowPlan& plan, bool training, Checkpointing check
 
 StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step) {
   const auto start = Clock::now();
-  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size());
+  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size(), model_.network->wants());
   reserve(plan, true, cut.checkpointing);
   const double input_seconds = seconds_since(start);
-  const double loss_scale = 1.0 / static_cast<double>(plan.examples);
+  const double loss_scale = 1.0 / static_cast<double>(std::max<std::int64_t>(plan.targets, 1));
   workers_.run([&](int thread) {
     Lane& lane = *lanes_[static_cast<std::size_t>(thread)];
     lane.clock.start();
@@ -77,7 +77,7 @@ StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& 
     ops_.zero(lane.gradients.floats(), model_.parameters.trainable_count());
     const Pass pass = pass_of(lane, true, step, cut.checkpointing);
     for (const Shard& shard : plan.shards[static_cast<std::size_t>(thread)]) {
-      lane.loss += model_.classifier->forward_backward(pass, shard, loss_scale, &lane.clock);
+      lane.loss += model_.network->forward_backward(pass, shard, loss_scale, &lane.clock);
     }
     lane.phases = lane.clock.stop();
   });
@@ -138,9 +138,9 @@ std::vector<float> Stepper::sum_gradients() {
 Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
                              std::vector<float>* logits) {
   const auto start = Clock::now();
-  const std::int64_t classes = model_.classifier->classes();
+  const std::int64_t classes = model_.network->width();
   if (logits != nullptr) logits->assign(rows.size() * static_cast<std::size_t>(classes), 0.0f);
-  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size());
+  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size(), model_.network->wants());
   reserve(plan, false, Checkpointing::None);
   std::vector<std::int64_t> place(tokens_.rows(), -1);
   for (std::size_t i = 0; i < rows.size(); ++i) place[rows[i]] = static_cast<std::int64_t>(i);
@@ -151,18 +151,19 @@ Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut
     const Pass pass = pass_of(lane, false, 0, Checkpointing::None);
     for (const Shard& shard : plan.shards[t]) {
       const ArenaScope scope(lane.arena);
-      auto* scores = const_cast<float*>(model_.classifier->logits(pass, shard));
+      auto* scores = const_cast<float*>(model_.network->logits(pass, shard));
       std::vector<float> host(static_cast<std::size_t>(shard.tokens.size() * classes));
       ops_.download(scores, static_cast<std::int64_t>(host.size()), host.data());
       for (std::int64_t i = 0; i < shard.tokens.size(); ++i) {
         const Sequence& sequence = shard.tokens.sequences[static_cast<std::size_t>(i)];
         const float* row = host.data() + i * classes;
-        parts[t].correct += std::max_element(row, row + classes) - row == sequence.label ? 1 : 0;
+        parts[t].correct +=
+            std::max_element(row, row + classes) - row == shard.targets[static_cast<std::size_t>(i)] ? 1 : 0;
         if (logits != nullptr)
           std::copy(row, row + classes, logits->begin() + place[sequence.example] * classes);
       }
       parts[t].examples += shard.tokens.size();
-      parts[t].loss += ops_.cross_entropy(shard.firsts, scores, classes, 0);
+      parts[t].loss += ops_.cross_entropy(shard.targets, scores, classes, 0);
     }
   });
   Evaluation total;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -21,18 +22,12 @@ at::Tensor strided(DeviceKind kind, const float* data, std::int64_t rows, std::i
   return at::from_blob(const_cast<float*>(data), {rows, cols}, {stride, 1}, float_on(kind));
 }
 
-template <class T>
-at::Tensor indices(DeviceKind kind, const std::vector<T>& values) {
+template <class Values>
+at::Tensor indices(DeviceKind kind, const Values& values) {
   at::Tensor result = at::empty({static_cast<std::int64_t>(values.size())}, at::kLong);
   auto* out = result.data_ptr<std::int64_t>();
-  for (const T value : values) *out++ = static_cast<std::int64_t>(value);
+  for (const auto value : values) *out++ = static_cast<std::int64_t>(value);
   return result.to(device_of(kind));
-}
-
-at::Tensor first_rows(DeviceKind kind, const TokenBatch& batch) {
-  std::vector<std::int64_t> rows;
-  for (const Sequence& sequence : batch.sequences) rows.push_back(sequence.first_row);
-  return indices(kind, rows);
 }
 
 // Bits [rows][ceil(cols / 32)] as a float mask [rows, cols].
@@ -182,14 +177,20 @@ void TorchOps::add(const float* x, std::int64_t count, float* out) {
   view(device_, out, {count}).add_(view(device_, x, {count}));
 }
 
-void TorchOps::take_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) {
-  view(device_, out, {batch.size(), cols})
-      .copy_(view(device_, x, {batch.rows(), cols}).index_select(0, first_rows(device_, batch)));
+void TorchOps::take_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols,
+                         float* out) {
+  if (places.empty()) return;
+  const std::int64_t rows = 1 + *std::max_element(places.begin(), places.end());
+  view(device_, out, {static_cast<std::int64_t>(places.size()), cols})
+      .copy_(view(device_, x, {rows, cols}).index_select(0, indices(device_, places)));
 }
 
-void TorchOps::add_first_rows(const TokenBatch& batch, const float* x, std::int64_t cols, float* out) {
-  view(device_, out, {batch.rows(), cols})
-      .index_add_(0, first_rows(device_, batch), view(device_, x, {batch.size(), cols}));
+void TorchOps::add_rows(std::span<const std::int32_t> places, const float* x, std::int64_t cols, float* out) {
+  if (places.empty()) return;
+  const std::int64_t rows = 1 + *std::max_element(places.begin(), places.end());
+  view(device_, out, {rows, cols})
+      .index_add_(0, indices(device_, places),
+                  view(device_, x, {static_cast<std::int64_t>(places.size()), cols}));
 }
 
 namespace {
@@ -275,12 +276,10 @@ void TorchOps::add_bias(float* x, const float* bias, std::int64_t rows, std::int
   view(device_, x, {rows, cols}).add_(view(device_, bias, {cols}));
 }
 
-double TorchOps::cross_entropy(const TokenBatch& batch, float* logits, std::int64_t classes,
+double TorchOps::cross_entropy(std::span<const std::int32_t> targets, float* logits, std::int64_t classes,
                                double loss_scale) {
-  std::vector<std::int64_t> labels;
-  for (const Sequence& sequence : batch.sequences) labels.push_back(sequence.label);
-  at::Tensor scores = view(device_, logits, {batch.size(), classes});
-  const at::Tensor wanted = indices(device_, labels).unsqueeze(1);
+  at::Tensor scores = view(device_, logits, {static_cast<std::int64_t>(targets.size()), classes});
+  const at::Tensor wanted = indices(device_, targets).unsqueeze(1);
   const at::Tensor log_probabilities = at::log_softmax(scores.to(at::kDouble), 1);
   const double loss = -log_probabilities.gather(1, wanted).sum().item<double>();
   const at::Tensor one_hot = at::zeros_like(log_probabilities).scatter_(1, wanted, 1.0);

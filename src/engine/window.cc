@@ -11,11 +11,7 @@ void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t p
   const auto ids = tokens.ids(row);
   const auto types = tokens.type_ids(row);
   const auto valid = static_cast<std::int64_t>(ids.size());
-  const Sequence sequence{.first_row = batch.rows(),
-                          .rows = padded_length,
-                          .valid = valid,
-                          .example = row,
-                          .label = tokens.label(row)};
+  const Sequence sequence{.first_row = batch.rows(), .rows = padded_length, .valid = valid, .example = row};
   batch.sequences.push_back(sequence);
   batch.real_tokens += valid;
   for (std::int64_t i = 0; i < padded_length; ++i) {
@@ -25,13 +21,15 @@ void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t p
     batch.positions.push_back(static_cast<std::uint32_t>(i));
     batch.examples.push_back(row);
   }
-  TokenBatch& firsts = shard.firsts;
-  firsts.sequences.push_back(
-      {.first_row = firsts.rows(), .rows = 1, .valid = 1, .example = row, .label = sequence.label});
-  firsts.ids.push_back(ids.empty() ? 0 : ids[0]);
-  firsts.type_ids.push_back(0);
-  firsts.positions.push_back(0);
-  firsts.examples.push_back(row);
+  const std::int64_t place = shard.wants == WantedRows::Last ? std::max<std::int64_t>(valid, 1) - 1 : 0;
+  TokenBatch& wanted = shard.wanted;
+  wanted.sequences.push_back({.first_row = wanted.rows(), .rows = 1, .valid = 1, .example = row});
+  wanted.ids.push_back(ids.empty() ? 0 : ids[static_cast<std::size_t>(place)]);
+  wanted.type_ids.push_back(0);
+  wanted.positions.push_back(static_cast<std::uint32_t>(place));
+  wanted.examples.push_back(row);
+  shard.places.push_back(static_cast<std::int32_t>(sequence.first_row + place));
+  shard.targets.push_back(tokens.label(row));
 }
 
 // Deals items to `bins` so that the loads are even: longest first to the lightest bin; ties to the lower
@@ -55,7 +53,7 @@ std::vector<std::vector<std::uint32_t>> deal(std::span<const std::int64_t> loads
 }  // namespace
 
 WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
-                       int threads) {
+                       int threads, WantedRows wants) {
   std::vector<std::int32_t> lengths;
   for (const std::uint32_t row : rows) lengths.push_back(tokens.length(row));
   const auto micro_batches = cut.micro_tokens > 0 ? data::cut_window_by_tokens(lengths, cut.micro_tokens)
@@ -83,7 +81,9 @@ WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint3
     const auto parts = deal(loads, shared ? team : 1);
     for (std::size_t part = 0; part < parts.size(); ++part) {
       Shard shard;
+      shard.wants = wants;
       for (const std::uint32_t i : parts[part]) append_row(tokens, rows[micro.members[i]], loads[i], shard);
+      plan.targets += static_cast<std::int64_t>(shard.targets.size());
       if (shared) {
         plan.shards[part].push_back(std::move(shard));
       } else {

@@ -24,12 +24,13 @@ struct Cut {
 struct WindowPlan {
   std::vector<std::vector<Shard>> shards;  // [thread][...]
   std::int64_t micro_steps = 0, examples = 0, real_tokens = 0, padded_tokens = 0;
+  std::int64_t targets = 0;  // that have a loss, in the whole window: what the sum of losses is divided by
 };
 
 // Cuts the window into micro-batches and gives them to threads. A micro-batch with at least one example a
 // thread is sharded over all threads; smaller ones run side by side, one a thread. Depends on its arguments
-// only, so a run can be repeated bit for bit.
+// only, so a run can be repeated bit for bit. `wants` is the head's.
 WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
-                       int threads);
+                       int threads, WantedRows wants);
 
 }  // namespace batchwright::engine

@@ -1,0 +1,88 @@
+#include "engine/classifier_head.h"
+
+#include "engine/adapters.h"
+
+namespace batchwright::engine {
+
+ClassifierHead::ClassifierHead(const model::ModelConfig& config, const run::TrainingOptions& options,
+                               const std::vector<model::Module>& modules, WantedRows wants,
+                               Parameters& parameters)
+    : wants_(wants), threshold_(dropout_threshold(options.model_dropout.value_or(config.head_dropout()))) {
+  const auto declare = [&](const model::Module& module) {
+    const bool trains = module.part == model::Part::Head || options.method == run::Method::Full;
+    Linear linear{.weights = {},
+                  .biases = {},
+                  .in = module.in,
+                  .out = module.out,
+                  .layer = config.layers,
+                  .adapters = {}};
+    linear.weights.push_back(
+        parameters.declare(module.name + ".weight", {module.out, module.in}, trains, true));
+    if (module.bias)
+      linear.biases.push_back(parameters.declare(module.name + ".bias", {module.out}, trains, false));
+    return linear;
+  };
+  if (modules.size() > 1) dense_ = declare(modules.front());
+  projection_ = declare(modules.back());
+}
+
+void ClassifierHead::add_adapters(Parameters& parameters, const std::vector<std::string>& wrapped_modules,
+                                  const run::LoraOptions& options) {
+  if (dense_) engine::add_adapters(parameters, *dense_, {Site::LoraPooler}, wrapped_modules, options);
+}
+
+ClassifierHead::Saved ClassifierHead::forward(const Pass& pass, const TokenBatch& rows,
+                                              const float* hidden) const {
+  const std::int64_t count = rows.rows(), cols = projection_.in;
+  const Parameters& p = pass.parameters;
+  Saved saved;
+  const float* x = hidden;
+  if (dense_) {
+    saved.pooled = pass.arena.floats(count * cols);
+    saved.dense = dense_->forward(pass, rows, hidden, saved.pooled);
+    pass.ops.bias_tanh_forward(saved.pooled, dense_->bias(p), count, cols);
+    x = saved.pooled;
+  }
+  const DropoutKey key = dropout_key(pass, projection_.layer, Site::HeadInput, threshold_);
+  saved.dropped = const_cast<float*>(x);
+  if (key.threshold != 0) {
+    saved.mask = pass.arena.words(count * ((cols + 31) / 32));
+    saved.dropped = pass.arena.floats(count * cols);
+    pass.ops.dropout_bits(key, rows, cols, saved.mask);
+    pass.ops.dropout_apply(x, saved.mask, keep_scale(key.threshold), count, cols, saved.dropped);
+  }
+  saved.logits = pass.arena.floats(count * width());
+  saved.projection = projection_.forward(pass, rows, saved.dropped, saved.logits);
+  if (!projection_.biases.empty()) pass.ops.add_bias(saved.logits, projection_.bias(p), count, width());
+  return saved;
+}
+
+const float* ClassifierHead::logits(const Pass& pass, const Shard& shard, const float* hidden) const {
+  return forward(pass, shard.wanted_rows(), hidden).logits;
+}
+
+double ClassifierHead::loss(const Pass& pass, const Shard& shard, const float* hidden) const {
+  const ArenaScope scope(pass.arena);
+  return pass.ops.cross_entropy(shard.targets, forward(pass, shard.wanted_rows(), hidden).logits, width(), 0);
+}
+
+double ClassifierHead::backward(const Pass& pass, const Shard& shard, const float* hidden, double loss_scale,
+                                float* d_hidden) const {
+  const ArenaScope scope(pass.arena);
+  const TokenBatch& rows = shard.wanted_rows();
+  const std::int64_t count = rows.rows(), cols = projection_.in;
+  const Saved saved = forward(pass, rows, hidden);
+  const double loss = pass.ops.cross_entropy(shard.targets, saved.logits, width(), loss_scale);
+  float* d = dense_ ? pass.arena.floats(count * cols) : d_hidden;
+  projection_.backward(pass, rows, saved.dropped, saved.logits, saved.projection, d);
+  if (saved.mask != nullptr) {
+    pass.ops.dropout_apply(d, saved.mask, keep_scale(threshold_), count, cols, d);
+  }
+  if (dense_) {
+    pass.ops.tanh_backward(saved.pooled, count * cols, d);
+    dense_->backward(pass, rows, hidden, d, saved.dense, d_hidden);
+  }
+  return loss;
+}
+
+}  // namespace batchwright::engine

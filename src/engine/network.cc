@@ -1,0 +1,64 @@
+#include "engine/network.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "engine/adapters.h"
+#include "engine/bert.h"
+
+namespace batchwright::engine {
+
+using profile::Phase;
+
+namespace {
+
+std::unique_ptr<Body> make_body(const model::ModelConfig& config, const run::TrainingOptions& options,
+                                Parameters& parameters) {
+  if (config.architecture == model::Architecture::Bert) {
+    return std::make_unique<Bert>(config, options, parameters);
+  }
+  throw Error(ErrorKind::Unsupported, "config.json", fmt::format("model_type is \"{}\"", config.model_type),
+              "The engine trains BERT models (model_type \"bert\")");
+}
+
+}  // namespace
+
+double Network::forward_backward(const Pass& pass, const Shard& shard, double loss_scale,
+                                 profile::PhaseClock* clock) const {
+  const ArenaScope whole(pass.arena);
+  const auto enter = [&](Phase phase) {
+    if (clock != nullptr) clock->enter(phase);
+  };
+  enter(Phase::Forward);
+  const std::unique_ptr<Activations> activations = body_->forward(pass, shard, true);
+  enter(Phase::Loss);
+  float* d_hidden = pass.arena.floats(shard.wanted_rows().rows() * body_->hidden());
+  const double loss = head_->backward(pass, shard, activations->hidden, loss_scale, d_hidden);
+  enter(Phase::Backward);
+  body_->backward(pass, shard, *activations, d_hidden);
+  enter(Phase::Residual);
+  return loss;
+}
+
+double Network::loss(const Pass& pass, const Shard& shard) const {
+  const ArenaScope whole(pass.arena);
+  return head_->loss(pass, shard, body_->forward(pass, shard, false)->hidden);
+}
+
+const float* Network::logits(const Pass& pass, const Shard& shard) const {
+  return head_->logits(pass, shard, body_->forward(pass, shard, false)->hidden);
+}
+
+std::unique_ptr<Network> make_network(const model::ModelConfig& config, const run::TrainingOptions& options,
+                                      std::int64_t classes, Parameters& parameters) {
+  std::unique_ptr<Body> body = make_body(config, options, parameters);
+  std::unique_ptr<Head> head = make_head(config, options, classes, parameters);
+  if (options.method == run::Method::Lora) {
+    const auto wrapped = wrapped_module_names(config, options.lora);
+    body->add_adapters(parameters, wrapped, options.lora);
+    head->add_adapters(parameters, wrapped, options.lora);
+  }
+  return std::make_unique<Network>(std::move(body), std::move(head));
+}
+
+}  // namespace batchwright::engine
