@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -51,8 +52,26 @@ struct ModelConfig {
 
   Json raw;  // the document as read, so that a saved model keeps what this struct does not know
 
-  // Dropout before a classification head: classifier_dropout, or hidden_dropout as BERT does.
-  double head_dropout() const { return classifier_dropout.value_or(hidden_dropout); }
+  // The position embedding of a sequence's first token: RoBERTa counts from behind its padding id.
+  std::int64_t first_position() const {
+    return architecture == Architecture::Roberta ? pad_token_id.value_or(1) + 1 : 0;
+  }
+  // The token whose word embedding gets no gradient from the body (torch's Embedding(padding_idx), where -1
+  // counts from the end); -1 where there is none. GPT-2 does not use it.
+  std::int64_t embedding_padding_id() const {
+    if (architecture == Architecture::Gpt2) return -1;
+    if (!pad_token_id.has_value())
+      return is_encoder(architecture) ? std::max<std::int64_t>(first_position() - 1, 0) : -1;
+    return *pad_token_id >= 0 ? *pad_token_id : vocabulary + *pad_token_id;
+  }
+  // The longest sequence that has positions.
+  std::int64_t longest_sequence() const { return max_positions - first_position(); }
+
+  // Dropout before a classification head: classifier_dropout, or hidden_dropout as BERT does; DistilBERT has
+  // its own rate.
+  double head_dropout() const {
+    return classifier_dropout.value_or(architecture == Architecture::DistilBert ? 0.2 : hidden_dropout);
+  }
 };
 
 // Reads config.json (or the folder that holds it). Throws NotFound; InvalidInput naming the field that is

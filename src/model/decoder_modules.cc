@@ -102,7 +102,8 @@ DecoderNames llama_like_names(const ModelConfig& c) {
   n.body = "model";
   n.qk_norm = c.architecture == Architecture::Qwen3;
   n.output_bias =
-      c.attention_bias && (c.architecture == Architecture::Llama || c.architecture == Architecture::Granite);
+      c.attention_bias && (c.architecture == Architecture::Llama || c.architecture == Architecture::Granite ||
+                           c.architecture == Architecture::Qwen3);
   n.norm_has_weight = c.architecture != Architecture::Olmo;
   if (c.architecture == Architecture::StableLm) n.norm_bias = true;
   if (c.architecture == Architecture::Phi3) n.fused_qkv = "qkv_proj", n.fused_gate_up = "gate_up_proj";
@@ -146,27 +147,27 @@ void list_attention(const ModelConfig& c, const DecoderNames& n, const std::stri
   const std::string at = under(layer, n.attention);
   const std::int64_t queries = c.heads * c.head_dim, keys = c.kv_heads * c.head_dim;
   if (!n.fused_qkv.empty()) {
-    list.linear(under(at, n.fused_qkv), Part::Attention, queries + 2 * keys, c.hidden, c.attention_bias,
+    list.linear(under(at, n.fused_qkv), Role::QueryKeyValue, queries + 2 * keys, c.hidden, c.attention_bias,
                 n.transposed);
   } else {
-    list.linear(under(at, n.q), Part::Attention, queries, c.hidden, c.attention_bias);
-    list.linear(under(at, n.k), Part::Attention, keys, c.hidden, c.attention_bias);
-    list.linear(under(at, n.v), Part::Attention, keys, c.hidden, c.attention_bias);
+    list.linear(under(at, n.q), Role::Query, queries, c.hidden, c.attention_bias);
+    list.linear(under(at, n.k), Role::Key, keys, c.hidden, c.attention_bias);
+    list.linear(under(at, n.v), Role::Value, keys, c.hidden, c.attention_bias);
   }
-  list.linear(under(at, n.o), Part::Attention, c.hidden, queries, n.output_bias, n.transposed);
+  list.linear(under(at, n.o), Role::AttentionOutput, c.hidden, queries, n.output_bias, n.transposed);
   if (n.qk_norm) {
-    list.norm(under(at, "q_norm"), c.head_dim, false);
-    list.norm(under(at, "k_norm"), c.head_dim, false);
+    list.norm(under(at, "q_norm"), Role::QueryNorm, c.head_dim, false);
+    list.norm(under(at, "k_norm"), Role::KeyNorm, c.head_dim, false);
   }
 }
 
 void list_experts(const ModelConfig& c, const std::string& layer, ModuleList& list) {
   const std::string at = layer + ".block_sparse_moe";
-  list.linear(at + ".gate", Part::Mlp, c.experts, c.hidden, false);
+  list.linear(at + ".gate", Role::Router, c.experts, c.hidden, false);
   for (std::int64_t e = 0; e < c.experts; ++e) {
-    list.linear(fmt::format("{}.experts.{}.w1", at, e), Part::Mlp, c.intermediate, c.hidden, false);
-    list.linear(fmt::format("{}.experts.{}.w2", at, e), Part::Mlp, c.hidden, c.intermediate, false);
-    list.linear(fmt::format("{}.experts.{}.w3", at, e), Part::Mlp, c.intermediate, c.hidden, false);
+    list.linear(fmt::format("{}.experts.{}.w1", at, e), Role::Gate, c.intermediate, c.hidden, false);
+    list.linear(fmt::format("{}.experts.{}.w2", at, e), Role::Down, c.hidden, c.intermediate, false);
+    list.linear(fmt::format("{}.experts.{}.w3", at, e), Role::Up, c.intermediate, c.hidden, false);
   }
 }
 
@@ -174,32 +175,38 @@ void list_mlp(const ModelConfig& c, const DecoderNames& n, const std::string& la
   if (c.experts > 0) return list_experts(c, layer, list);
   const std::string at = n.mlp.empty() ? layer : under(layer, n.mlp);
   if (!n.fused_gate_up.empty()) {
-    list.linear(under(at, n.fused_gate_up), Part::Mlp, 2 * c.intermediate, c.hidden, c.mlp_bias);
+    list.linear(under(at, n.fused_gate_up), Role::GateUp, 2 * c.intermediate, c.hidden, c.mlp_bias);
   } else {
-    if (!n.gate.empty()) list.linear(under(at, n.gate), Part::Mlp, c.intermediate, c.hidden, c.mlp_bias);
-    list.linear(under(at, n.up), Part::Mlp, c.intermediate, c.hidden, c.mlp_bias, n.transposed);
+    if (!n.gate.empty()) list.linear(under(at, n.gate), Role::Gate, c.intermediate, c.hidden, c.mlp_bias);
+    list.linear(under(at, n.up), Role::Up, c.intermediate, c.hidden, c.mlp_bias, n.transposed);
   }
-  list.linear(under(at, n.down), Part::Mlp, c.hidden, c.intermediate, c.mlp_bias, n.transposed);
+  list.linear(under(at, n.down), Role::Down, c.hidden, c.intermediate, c.mlp_bias, n.transposed);
 }
 
 void list_layer(const ModelConfig& c, const DecoderNames& n, const std::string& layer, ModuleList& list) {
   list_attention(c, n, layer, list);
   list_mlp(c, n, layer, list);
   if (!n.norm_has_weight) return;
-  for (const std::string* name : {&n.input_norm, &n.mlp_norm, &n.pre_mlp_norm, &n.post_mlp_norm}) {
-    if (!name->empty()) list.norm(under(layer, *name), c.hidden, n.norm_bias);
-  }
+  const auto norm = [&](const std::string& name, Role role) {
+    if (!name.empty()) list.norm(under(layer, name), role, c.hidden, n.norm_bias);
+  };
+  norm(n.input_norm, Role::AttentionNorm);
+  norm(n.mlp_norm, Role::MlpNorm);
+  norm(n.pre_mlp_norm, Role::ExtraNorm);
+  norm(n.post_mlp_norm, Role::ExtraNorm);
 }
 
 void list_embeddings(const ModelConfig& c, const DecoderNames& n, const std::string& body, ModuleList& list) {
-  list.embedding(under(body, n.tokens), c.vocabulary, c.embedding);
+  list.embedding(under(body, n.tokens), Role::WordEmbedding, c.vocabulary, c.embedding);
   // OPT keeps two positions in front of the first.
   const std::int64_t spare = c.architecture == Architecture::Opt ? 2 : 0;
-  if (!n.positions.empty()) list.embedding(under(body, n.positions), c.max_positions + spare, c.hidden);
-  if (!n.embedding_norm.empty()) list.norm(under(body, n.embedding_norm), c.hidden, n.norm_bias);
+  if (!n.positions.empty())
+    list.embedding(under(body, n.positions), Role::PositionEmbedding, c.max_positions + spare, c.hidden);
+  if (!n.embedding_norm.empty())
+    list.norm(under(body, n.embedding_norm), Role::EmbeddingNorm, c.hidden, n.norm_bias);
   if (c.embedding != c.hidden) {
-    list.linear(under(body, "project_out"), Part::Embedding, c.embedding, c.hidden, false);
-    list.linear(under(body, "project_in"), Part::Embedding, c.hidden, c.embedding, false);
+    list.linear(under(body, "project_out"), Role::EmbeddingProjection, c.embedding, c.hidden, false);
+    list.linear(under(body, "project_in"), Role::EmbeddingProjection, c.hidden, c.embedding, false);
   }
 }
 
@@ -209,18 +216,18 @@ void list_head(const ModelConfig& c, const DecoderNames& n, Head head, std::int6
     case Head::None:
       return;
     case Head::CausalLm:
-      list.linear(n.head, Part::Head, c.vocabulary, c.embedding, c.architecture == Architecture::Phi);
+      list.linear(n.head, Role::HeadOutput, c.vocabulary, c.embedding, c.architecture == Architecture::Phi);
       list.last().tied = c.tie_word_embeddings;
       return;
     case Head::SequenceClassification:
-      list.linear(n.classifier, Part::Head, labels, c.hidden, false);
+      list.linear(n.classifier, Role::HeadOutput, labels, c.hidden, false);
       return;
     case Head::TokenClassification:
-      list.linear(c.architecture == Architecture::Gpt2 ? "classifier" : n.classifier, Part::Head, labels,
-                  c.hidden, true);
+      list.linear(c.architecture == Architecture::Gpt2 ? "classifier" : n.classifier, Role::HeadOutput,
+                  labels, c.hidden, true);
       return;
     case Head::QuestionAnswering:
-      list.linear("qa_outputs", Part::Head, 2, c.hidden, true);
+      list.linear("qa_outputs", Role::HeadOutput, 2, c.hidden, true);
       return;
   }
 }
@@ -237,7 +244,7 @@ void list_decoder(const ModelConfig& config, Head head, std::int64_t num_labels,
   }
   list.set_layer(-1);
   if (names.norm_has_weight && !names.final_norm.empty())
-    list.norm(under(body, names.final_norm), config.hidden, names.norm_bias);
+    list.norm(under(body, names.final_norm), Role::FinalNorm, config.hidden, names.norm_bias);
   list_head(config, names, head, num_labels, list);
 }
 

@@ -11,10 +11,10 @@ namespace batchwright::model {
 class ModuleList {
  public:
   void set_layer(std::int64_t layer) { layer_ = layer; }
-  void linear(const std::string& name, Part part, std::int64_t out, std::int64_t in, bool bias,
+  void linear(const std::string& name, Role role, std::int64_t out, std::int64_t in, bool bias,
               bool transposed = false);
-  void embedding(const std::string& name, std::int64_t rows, std::int64_t width);
-  void norm(const std::string& name, std::int64_t width, bool bias);
+  void embedding(const std::string& name, Role role, std::int64_t rows, std::int64_t width);
+  void norm(const std::string& name, Role role, std::int64_t width, bool bias);
   std::vector<Module> take() { return std::move(modules_); }
   Module& last() { return modules_.back(); }
 

@@ -10,12 +10,6 @@
 namespace batchwright::model {
 namespace {
 
-// "a.b.dense" matches the targets "a.b.dense", "b.dense" and "dense", and not "nse".
-bool matches(std::string_view name, std::string_view target) {
-  if (name.size() < target.size() || name.substr(name.size() - target.size()) != target) return false;
-  return name.size() == target.size() || name[name.size() - target.size() - 1] == '.';
-}
-
 std::string_view last_word(std::string_view name) {
   const auto dot = name.rfind('.');
   return dot == std::string_view::npos ? name : name.substr(dot + 1);
@@ -36,18 +30,60 @@ std::string_view last_word(std::string_view name) {
 
 }  // namespace
 
-void ModuleList::linear(const std::string& name, Part part, std::int64_t out, std::int64_t in, bool bias,
+bool is_named(std::string_view name, std::string_view wanted) {
+  if (!name.ends_with(wanted)) return false;
+  return name.size() == wanted.size() || name[name.size() - wanted.size() - 1] == '.';
+}
+
+Part part_of(Role role) {
+  switch (role) {
+    case Role::WordEmbedding:
+    case Role::PositionEmbedding:
+    case Role::TypeEmbedding:
+    case Role::EmbeddingProjection:
+      return Part::Embedding;
+    case Role::Query:
+    case Role::Key:
+    case Role::Value:
+    case Role::QueryKeyValue:
+    case Role::AttentionOutput:
+      return Part::Attention;
+    case Role::Router:
+    case Role::Gate:
+    case Role::Up:
+    case Role::GateUp:
+    case Role::Down:
+      return Part::Mlp;
+    case Role::EmbeddingNorm:
+    case Role::QueryNorm:
+    case Role::KeyNorm:
+    case Role::AttentionNorm:
+    case Role::MlpNorm:
+    case Role::ExtraNorm:
+    case Role::FinalNorm:
+      return Part::Norm;
+    case Role::Pooler:
+      return Part::Pooler;
+    case Role::HeadDense:
+    case Role::HeadOutput:
+      return Part::Head;
+  }
+  return Part::Head;
+}
+
+void ModuleList::linear(const std::string& name, Role role, std::int64_t out, std::int64_t in, bool bias,
                         bool transposed) {
-  modules_.push_back({name, ModuleKind::Linear, part, out, in, bias, layer_, transposed, false});
-}
-
-void ModuleList::embedding(const std::string& name, std::int64_t rows, std::int64_t width) {
   modules_.push_back(
-      {name, ModuleKind::Embedding, Part::Embedding, rows, width, false, layer_, false, false});
+      {name, ModuleKind::Linear, role, part_of(role), out, in, bias, layer_, transposed, false});
 }
 
-void ModuleList::norm(const std::string& name, std::int64_t width, bool bias) {
-  modules_.push_back({name, ModuleKind::Norm, Part::Norm, width, 0, bias, layer_, false, false});
+void ModuleList::embedding(const std::string& name, Role role, std::int64_t rows, std::int64_t width) {
+  modules_.push_back(
+      {name, ModuleKind::Embedding, role, part_of(role), rows, width, false, layer_, false, false});
+}
+
+void ModuleList::norm(const std::string& name, Role role, std::int64_t width, bool bias) {
+  modules_.push_back({name, ModuleKind::Norm, role, part_of(role), width, 0, bias, layer_, false, false});
 }
 
 std::int64_t Module::parameters() const {
@@ -120,7 +156,7 @@ std::vector<Module> lora_modules(const std::vector<Module>& modules,
     if (module.kind != ModuleKind::Linear) continue;
     bool wanted = all_linear && module.part != Part::Head;
     for (std::size_t i = 0; i < targets.size() && !all_linear; ++i) {
-      if (!matches(module.name, targets[i])) continue;
+      if (!is_named(module.name, targets[i])) continue;
       used[i] = wanted = true;
     }
     if (wanted) wrapped.push_back(module);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/config.h"
@@ -16,14 +17,45 @@ enum class Part { Embedding, Attention, Mlp, Norm, Pooler, Head };
 
 enum class ModuleKind { Linear, Embedding, Norm };
 
+// What a module does in its block, whatever the family calls it. Norms are named after the half of the block
+// that they serve: BERT's families norm its output, the decoders its input.
+enum class Role {
+  WordEmbedding,
+  PositionEmbedding,
+  TypeEmbedding,
+  EmbeddingProjection,
+  EmbeddingNorm,
+  Query,
+  Key,
+  Value,
+  QueryKeyValue,  // the three in one weight, in this order
+  AttentionOutput,
+  QueryNorm,  // of each head
+  KeyNorm,
+  AttentionNorm,
+  Router,
+  Gate,
+  Up,
+  GateUp,  // both in one weight
+  Down,
+  MlpNorm,
+  ExtraNorm,  // Gemma 2's, around the MLP
+  FinalNorm,
+  Pooler,
+  HeadDense,   // the first layer of a head with two
+  HeadOutput,  // labels, or the vocabulary
+};
+Part part_of(Role role);
+
 // One module that owns weights. Names are those of Hugging Face
 // ("bert.encoder.layer.0.attention.self.query").
 struct Module {
   std::string name;
   ModuleKind kind = ModuleKind::Linear;
-  Part part = Part::Mlp;
-  std::int64_t out = 0;  // Linear: outputs; Embedding: rows; Norm: width
-  std::int64_t in = 0;   // Linear: inputs; Embedding: width; Norm: 0
+  Role role = Role::Up;
+  Part part = Part::Mlp;  // part_of(role)
+  std::int64_t out = 0;   // Linear: outputs; Embedding: rows; Norm: width
+  std::int64_t in = 0;    // Linear: inputs; Embedding: width; Norm: 0
   bool bias = false;
   std::int64_t layer = -1;  // the block it stands in; -1 outside
   bool transposed = false;  // GPT-2's Conv1D keeps [in, out]
@@ -55,6 +87,9 @@ struct ParameterCounts {
 };
 
 ParameterCounts count_parameters(const ModelConfig& config, Head head, std::int64_t num_labels = 2);
+
+// Whether `name` is `wanted` or ends in it at a dot: "a.b.dense" is called "dense", and not "nse".
+bool is_named(std::string_view name, std::string_view wanted);
 
 // The linear modules that LoRA wraps. `targets` are module names, matched whole or by suffix as PEFT does
 // ("dense" matches every "...dense"), or the one word "all-linear": every linear module but the head
