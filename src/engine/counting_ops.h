@@ -20,20 +20,27 @@ class CountingOps final : public Ops {
   void adamw(const AdamWUpdate&) override {}
   void gemm(const Gemm&) override {}
   void embed(const TokenBatch&, const float*, const float*, const float*, std::int64_t, float*) override {}
-  void embed_backward(const TokenBatch&, const float*, std::int64_t, float*, float*, float*) override {}
+  void embed_backward(const TokenBatch&, const float*, std::int64_t, std::int64_t, float*, float*,
+                      float*) override {}
   void dropout_bits(const DropoutKey&, const TokenBatch&, std::int64_t, std::uint32_t*) override {}
   void dropout_apply(const float*, const std::uint32_t*, float, std::int64_t, std::int64_t, float*) override {
   }
   void dropout_add(const float*, const std::uint32_t*, float, std::int64_t, std::int64_t, float*) override {}
   void residual_norm_forward(const ResidualNorm&) override {}
-  void norm_backward(const float*, const float*, const float*, const float*, std::int64_t, std::int64_t,
-                     float*, float*, float*) override {}
+  void norm_backward(const NormGradient&) override {}
   void scale_shift(const float*, const float*, const float*, std::int64_t, std::int64_t, float*) override {}
-  void bias_gelu_forward(float*, const float*, std::int64_t, std::int64_t, float*) override {}
-  void gelu_forward(const float*, std::int64_t, float*) override {}
-  void gelu_backward(const float*, const float*, std::int64_t, float*) override {}
-  void bias_tanh_forward(float*, const float*, std::int64_t, std::int64_t) override {}
-  void tanh_backward(const float*, std::int64_t, float*) override {}
+  void head_norm_forward(const HeadNorm&) override {}
+  void head_norm_backward(const HeadNorm&, const float*, float*, std::int64_t, float*) override {}
+  void rotary_table(const RotaryTable&) override {}
+  void rotate(const TokenBatch&, const Rotation&) override {}
+  void bias_activation_forward(Activation, float*, const float*, std::int64_t, std::int64_t,
+                               float*) override {}
+  void activation_forward(Activation, const float*, std::int64_t, float*) override {}
+  void activation_backward(Activation, const float*, const float*, std::int64_t, float*) override {}
+  void swiglu_forward(const float*, std::int64_t, std::int64_t, float*) override {}
+  void swiglu_backward(const float*, const float*, std::int64_t, std::int64_t, float*) override {}
+  void bias_squash_forward(Squash, float*, const float*, std::int64_t, std::int64_t) override {}
+  void squash_backward(Squash, const float*, std::int64_t, float*) override {}
   void column_sums(const float*, std::int64_t, std::int64_t, float*) override {}
   void add(const float*, std::int64_t, float*) override {}
   void take_rows(std::span<const std::int32_t>, const float*, std::int64_t, float*) override {}
@@ -42,8 +49,8 @@ class CountingOps final : public Ops {
     return device_.attention_scratch(batch, attention);
   }
   void attention_forward(const TokenBatch&, const Attention&, float*, float*, float*) override {}
-  void attention_backward(const TokenBatch&, const Attention&, const float*, const float*, float*,
-                          float*) override {}
+  void attention_backward(const TokenBatch&, const Attention&, const float*, const float*,
+                          const AttentionGradient&, float*) override {}
   void add_bias(float*, const float*, std::int64_t, std::int64_t) override {}
   double cross_entropy(std::span<const std::int32_t>, float*, std::int64_t, double) override { return 0; }
 

@@ -50,10 +50,10 @@ void CpuOps::embed(const TokenBatch& batch, const float* word, const float* posi
   }
 }
 
-void CpuOps::embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word,
-                            float* position, float* type) {
+void CpuOps::embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols,
+                            std::int64_t padding_id, float* word, float* position, float* type) {
   for (std::size_t row = 0; row < batch.ids.size(); ++row, d += cols) {
-    if (word != nullptr) kernels_.add(d, cols, word + batch.ids[row] * cols);
+    if (word != nullptr && batch.ids[row] != padding_id) kernels_.add(d, cols, word + batch.ids[row] * cols);
     if (position != nullptr) kernels_.add(d, cols, position + batch.positions[row] * cols);
     if (type != nullptr) kernels_.add(d, cols, type + batch.type_ids[row] * cols);
   }
@@ -74,42 +74,94 @@ void CpuOps::dropout_add(const float* x, const std::uint32_t* bits, float scale,
   kernels_.dropout_add(x, cols, bits, scale, rows, cols, out, cols);
 }
 
-void CpuOps::residual_norm_forward(const ResidualNorm& n) {
-  kernels_.residual_norm_forward(n.x, n.bias, n.keep_bits, n.keep_scale, n.residual, n.gamma, n.beta,
-                                 n.epsilon, n.rows, n.cols, n.normalized, n.inverse_std, n.y);
-}
+void CpuOps::residual_norm_forward(const ResidualNorm& norm) { kernels_.residual_norm_forward(norm); }
 
-void CpuOps::norm_backward(const float* dy, const float* normalized, const float* inverse_std,
-                           const float* gamma, std::int64_t rows, std::int64_t cols, float* dz, float* dgamma,
-                           float* dbeta) {
-  kernels_.norm_backward(dy, normalized, inverse_std, gamma, rows, cols, dz, dgamma, dbeta);
-}
+void CpuOps::norm_backward(const NormGradient& norm) { kernels_.norm_backward(norm); }
 
 void CpuOps::scale_shift(const float* normalized, const float* gamma, const float* beta, std::int64_t rows,
                          std::int64_t cols, float* y) {
   kernels_.scale_shift(normalized, gamma, beta, rows, cols, y);
 }
 
-void CpuOps::bias_gelu_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols, float* y) {
-  kernels_.bias_gelu_forward(x, bias, rows, cols, y);
-}
-
-void CpuOps::gelu_forward(const float* x, std::int64_t count, float* y) {
-  kernels_.gelu_forward(x, count, y);
-}
-
-void CpuOps::gelu_backward(const float* dy, const float* x, std::int64_t count, float* dx) {
-  kernels_.gelu_backward(dy, x, count, dx);
-}
-
-void CpuOps::bias_tanh_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols) {
-  for (std::int64_t row = 0; row < rows; ++row, x += cols) {
-    for (std::int64_t c = 0; c < cols; ++c) x[c] = std::tanh(x[c] + bias[c]);
+void CpuOps::head_norm_forward(const HeadNorm& n) {
+  for (std::int64_t row = 0; row < n.rows; ++row) {
+    float* x = n.x + row * n.stride;
+    kernels_.residual_norm_forward({.kind = NormKind::Rms,
+                                    .x = x,
+                                    .epsilon = n.epsilon,
+                                    .rows = n.heads,
+                                    .cols = n.head_dim,
+                                    .normalized = x,
+                                    .inverse_std = n.inverse_std + row * n.heads});
   }
 }
 
-void CpuOps::tanh_backward(const float* y, std::int64_t count, float* d) {
-  for (std::int64_t i = 0; i < count; ++i) d[i] *= 1.0f - y[i] * y[i];
+void CpuOps::head_norm_backward(const HeadNorm& n, const float* gamma, float* d, std::int64_t d_stride,
+                                float* dgamma) {
+  for (std::int64_t row = 0; row < n.rows; ++row) {
+    kernels_.norm_backward({.kind = NormKind::Rms,
+                            .dy = d + row * d_stride,
+                            .normalized = n.x + row * n.stride,
+                            .inverse_std = n.inverse_std + row * n.heads,
+                            .gamma = gamma,
+                            .rows = n.heads,
+                            .cols = n.head_dim,
+                            .dz = d + row * d_stride,
+                            .dgamma = dgamma});
+  }
+}
+
+void CpuOps::rotary_table(const RotaryTable& table) {
+  std::size_t at = 0;
+  for (std::int64_t position = 0; position < table.positions; ++position) {
+    for (const float frequency : table.frequencies) {
+      const float angle = frequency * static_cast<float>(position);
+      table.cosine[at] = std::cos(angle) * table.scale;
+      table.sine[at++] = std::sin(angle) * table.scale;
+    }
+  }
+}
+
+void CpuOps::rotate(const TokenBatch& batch, const Rotation& rotation) {
+  kernels_.rotate(rotation, batch.positions.data());
+}
+
+void CpuOps::bias_activation_forward(Activation kind, float* x, const float* bias, std::int64_t rows,
+                                     std::int64_t cols, float* y) {
+  kernels_.bias_activation_forward(kind, x, bias, rows, cols, y);
+}
+
+void CpuOps::activation_forward(Activation kind, const float* x, std::int64_t count, float* y) {
+  kernels_.activation_forward(kind, x, count, y);
+}
+
+void CpuOps::activation_backward(Activation kind, const float* dy, const float* x, std::int64_t count,
+                                 float* dx) {
+  kernels_.activation_backward(kind, dy, x, count, dx);
+}
+
+void CpuOps::swiglu_forward(const float* gate_up, std::int64_t rows, std::int64_t cols, float* y) {
+  kernels_.swiglu_forward(gate_up, rows, cols, y);
+}
+
+void CpuOps::swiglu_backward(const float* dy, const float* gate_up, std::int64_t rows, std::int64_t cols,
+                             float* d) {
+  kernels_.swiglu_backward(dy, gate_up, rows, cols, d);
+}
+
+void CpuOps::bias_squash_forward(Squash kind, float* x, const float* bias, std::int64_t rows,
+                                 std::int64_t cols) {
+  for (std::int64_t row = 0; row < rows; ++row, x += cols) {
+    for (std::int64_t c = 0; c < cols; ++c) {
+      x[c] = kind == Squash::Tanh ? std::tanh(x[c] + bias[c]) : std::max(x[c] + bias[c], 0.0f);
+    }
+  }
+}
+
+void CpuOps::squash_backward(Squash kind, const float* y, std::int64_t count, float* d) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    d[i] *= kind == Squash::Tanh ? 1.0f - y[i] * y[i] : (y[i] > 0 ? 1.0f : 0.0f);
+  }
 }
 
 void CpuOps::column_sums(const float* x, std::int64_t rows, std::int64_t cols, float* out) {
@@ -130,82 +182,6 @@ void CpuOps::add_rows(std::span<const std::int32_t> places, const float* x, std:
     kernels_.add(x, cols, out + place * cols);
     x += cols;
   }
-}
-
-namespace {
-
-// Dropout bits of one sequence, [heads][queries][ceil(rows / 32)], lie in front of the heads' own scratch.
-std::int64_t mask_words(const Attention& a, const Sequence& s) {
-  if (a.dropout.threshold == 0) return 0;
-  const std::int64_t queries = a.first_query_only ? 1 : s.rows;
-  return (a.heads * queries * ((s.rows + 31) / 32) + 15) / 16 * 16;
-}
-
-// The heads of one sequence, one after the other, with their places in context and lse.
-template <class Run>
-void for_heads(const Kernels& kernels, const Attention& a, const TokenBatch& batch, float* scratch,
-               const Run& run) {
-  const std::int64_t hidden = a.heads * a.head_dim, stride = 3 * hidden;
-  for (std::int64_t i = 0; i < batch.size(); ++i) {
-    const Sequence& s = batch.sequences[static_cast<std::size_t>(i)];
-    const std::int64_t queries = a.first_query_only ? 1 : s.rows, words = (s.rows + 31) / 32;
-    const std::int64_t out_row = a.first_query_only ? i : s.first_row;
-    auto* bits = a.dropout.threshold == 0 ? nullptr : reinterpret_cast<std::uint32_t*>(scratch);
-    if (bits != nullptr) kernels.attention_dropout_bits(a.dropout, s.example, a.heads, queries, s.rows, bits);
-    for (std::int64_t head = 0; head < a.heads; ++head) {
-      const std::int64_t column = head * a.head_dim;
-      const float* first = a.qkv + s.first_row * stride + column;
-      const AttentionHead one{.q = first,
-                              .k = first + hidden,
-                              .v = first + 2 * hidden,
-                              .q_bias = a.bias == nullptr ? nullptr : a.bias + column,
-                              .k_bias = a.bias == nullptr ? nullptr : a.bias + hidden + column,
-                              .v_bias = a.bias == nullptr ? nullptr : a.bias + 2 * hidden + column,
-                              .stride = stride,
-                              .queries = queries,
-                              .rows = s.rows,
-                              .valid = s.valid,
-                              .head_dim = a.head_dim,
-                              .scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim)),
-                              .causal = a.causal,
-                              .keep_bits = bits == nullptr ? nullptr : bits + head * queries * words,
-                              .keep_scale = 65536.0f / static_cast<float>(65536 - a.dropout.threshold)};
-      run(one, s.first_row * stride + column, out_row * hidden + column, out_row * a.heads + head * queries,
-          scratch + mask_words(a, s));
-    }
-  }
-}
-
-}  // namespace
-
-std::int64_t CpuOps::attention_scratch(const TokenBatch& batch, const Attention& a) {
-  std::int64_t most = 0;
-  for (const Sequence& s : batch.sequences) {
-    most = std::max(most, kernels_.attention_scratch(s.rows, a.head_dim) + mask_words(a, s));
-  }
-  return most;
-}
-
-void CpuOps::attention_forward(const TokenBatch& batch, const Attention& a, float* context, float* lse,
-                               float* scratch) {
-  for_heads(kernels_, a, batch, scratch,
-            [&](const AttentionHead& head, std::int64_t, std::int64_t at_context, std::int64_t at_lse,
-                float* rest) {
-              kernels_.attention_forward(head, context + at_context, a.heads * a.head_dim, lse + at_lse,
-                                         rest);
-            });
-}
-
-void CpuOps::attention_backward(const TokenBatch& batch, const Attention& a, const float* lse,
-                                const float* dcontext, float* dqkv, float* scratch) {
-  const std::int64_t hidden = a.heads * a.head_dim;
-  for_heads(kernels_, a, batch, scratch,
-            [&](const AttentionHead& head, std::int64_t at_qkv, std::int64_t at_context, std::int64_t at_lse,
-                float* rest) {
-              float* dq = dqkv + at_qkv;
-              kernels_.attention_backward(head, lse + at_lse, dcontext + at_context, hidden, dq, dq + hidden,
-                                          dq + 2 * hidden, rest);
-            });
 }
 
 void CpuOps::add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols) {

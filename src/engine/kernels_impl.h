@@ -17,6 +17,8 @@ namespace {
 // clang-format off
 #include "engine/vector.inc"
 #include "engine/kernels_dropout.inc"
+#include "engine/kernels_norm.inc"
+#include "engine/kernels_activation.inc"
 #include "engine/kernels_pointwise.inc"
 #include "engine/kernels_attention.inc"
 // clang-format on
@@ -32,9 +34,12 @@ const Kernels& table() {
                                   .residual_norm_forward = residual_norm_forward,
                                   .norm_backward = norm_backward,
                                   .scale_shift = scale_shift,
-                                  .bias_gelu_forward = bias_gelu_forward,
-                                  .gelu_forward = gelu_forward,
-                                  .gelu_backward = gelu_backward,
+                                  .rotate = rotate,
+                                  .bias_activation_forward = bias_activation_forward,
+                                  .activation_forward = activation_forward,
+                                  .activation_backward = activation_backward,
+                                  .swiglu_forward = swiglu_forward,
+                                  .swiglu_backward = swiglu_backward,
                                   .column_sums = column_sums,
                                   .add = add,
                                   .attention_scratch = attention_scratch,

@@ -1,49 +1,12 @@
 #include "engine/torch_ops.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
+#include "engine/torch_views.h"
+
 namespace batchwright::engine {
-namespace {
-
-at::Device device_of(DeviceKind kind) { return kind == DeviceKind::Cuda ? at::kCUDA : at::kCPU; }
-at::TensorOptions float_on(DeviceKind kind) { return at::TensorOptions(at::kFloat).device(device_of(kind)); }
-
-// A view of our memory; reads and writes go straight through.
-at::Tensor view(DeviceKind kind, const float* data, at::IntArrayRef shape) {
-  return at::from_blob(const_cast<float*>(data), shape, float_on(kind));
-}
-at::Tensor strided(DeviceKind kind, const float* data, std::int64_t rows, std::int64_t cols,
-                   std::int64_t stride) {
-  return at::from_blob(const_cast<float*>(data), {rows, cols}, {stride, 1}, float_on(kind));
-}
-
-template <class Values>
-at::Tensor indices(DeviceKind kind, const Values& values) {
-  at::Tensor result = at::empty({static_cast<std::int64_t>(values.size())}, at::kLong);
-  auto* out = result.data_ptr<std::int64_t>();
-  for (const auto value : values) *out++ = static_cast<std::int64_t>(value);
-  return result.to(device_of(kind));
-}
-
-// Bits [rows][ceil(cols / 32)] as a float mask [rows, cols].
-at::Tensor mask_of(const at::Tensor& words, std::int64_t rows, std::int64_t cols) {
-  const at::Tensor shifts = at::arange(32, words.options().dtype(at::kInt));
-  const at::Tensor bits = words.view({rows, -1, 1}).__rshift__(shifts).__and__(1);
-  return bits.view({rows, -1}).narrow(1, 0, cols).to(at::kFloat);
-}
-at::Tensor mask_of(DeviceKind kind, const std::uint32_t* bits, std::int64_t rows, std::int64_t cols) {
-  const at::Tensor words = at::from_blob(const_cast<std::uint32_t*>(bits), {rows * ((cols + 31) / 32)},
-                                         at::TensorOptions(at::kInt).device(device_of(kind)));
-  return mask_of(words, rows, cols);
-}
-
-}  // namespace
-
 std::string TorchOps::name() const { return device_ == DeviceKind::Cuda ? "cuda, ATen" : "cpu, ATen"; }
 
 void TorchOps::zero(float* x, std::int64_t count) { view(device_, x, {count}).zero_(); }
@@ -78,17 +41,18 @@ void TorchOps::embed(const TokenBatch& batch, const float* word, const float* po
   add_rows(type, indices(device_, batch.type_ids));
 }
 
-void TorchOps::embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols, float* word,
-                              float* position, float* type) {
+void TorchOps::embed_backward(const TokenBatch& batch, const float* d, std::int64_t cols,
+                              std::int64_t padding_id, float* word, float* position, float* type) {
   const at::Tensor gradient = view(device_, d, {batch.rows(), cols});
-  const auto add_rows = [&](float* table, const at::Tensor& index) {
+  const auto add_rows = [&](float* table, const at::Tensor& index, const at::Tensor& values) {
     if (table != nullptr) {
-      view(device_, table, {index.max().item<std::int64_t>() + 1, cols}).index_add_(0, index, gradient);
+      view(device_, table, {index.max().item<std::int64_t>() + 1, cols}).index_add_(0, index, values);
     }
   };
-  add_rows(word, indices(device_, batch.ids));
-  add_rows(position, indices(device_, batch.positions));
-  add_rows(type, indices(device_, batch.type_ids));
+  const at::Tensor ids = indices(device_, batch.ids);
+  add_rows(word, ids, gradient * (ids != padding_id).unsqueeze(1));
+  add_rows(position, indices(device_, batch.positions), gradient);
+  add_rows(type, indices(device_, batch.type_ids), gradient);
 }
 
 void TorchOps::dropout_bits(const DropoutKey& key, const TokenBatch& batch, std::int64_t cols,
@@ -117,56 +81,127 @@ void TorchOps::residual_norm_forward(const ResidualNorm& n) {
   if (n.bias != nullptr) z += view(device_, n.bias, {n.cols});
   if (n.keep_bits != nullptr) z = z * mask_of(device_, n.keep_bits, n.rows, n.cols) * n.keep_scale;
   if (n.residual != nullptr) z += view(device_, n.residual, {n.rows, n.cols});
-  const at::Tensor centred = z - z.mean(1, true);
+  if (n.sum != nullptr) view(device_, n.sum, {n.rows, n.cols}).copy_(z);
+  const at::Tensor centred = n.kind == NormKind::Layer ? z - z.mean(1, true) : z;
   const at::Tensor inverse = (centred.square().mean(1, true) + n.epsilon).rsqrt();
-  const at::Tensor normalized = centred * inverse;
+  at::Tensor normalized = centred * inverse;
   view(device_, n.normalized, {n.rows, n.cols}).copy_(normalized);
   view(device_, n.inverse_std, {n.rows, 1}).copy_(inverse);
-  view(device_, n.y, {n.rows, n.cols})
-      .copy_(normalized * view(device_, n.gamma, {n.cols}) + view(device_, n.beta, {n.cols}));
+  if (n.y == nullptr) return;
+  normalized = normalized * view(device_, n.gamma, {n.cols});
+  if (n.beta != nullptr) normalized += view(device_, n.beta, {n.cols});
+  view(device_, n.y, {n.rows, n.cols}).copy_(normalized);
 }
 
-void TorchOps::norm_backward(const float* dy, const float* normalized, const float* inverse_std,
-                             const float* gamma, std::int64_t rows, std::int64_t cols, float* dz,
-                             float* dgamma, float* dbeta) {
-  const at::Tensor d = view(device_, dy, {rows, cols}), n = view(device_, normalized, {rows, cols});
-  if (dgamma != nullptr) {
-    view(device_, dgamma, {cols}).add_((d * n).sum(0));
-    view(device_, dbeta, {cols}).add_(d.sum(0));
-  }
-  const at::Tensor g = d * view(device_, gamma, {cols});
-  const at::Tensor centred = g - g.mean(1, true) - n * (g * n).mean(1, true);
-  view(device_, dz, {rows, cols}).copy_(centred * view(device_, inverse_std, {rows, 1}));
+void TorchOps::norm_backward(const NormGradient& n) {
+  const at::Tensor d = view(device_, n.dy, {n.rows, n.cols}),
+                   normalized = view(device_, n.normalized, {n.rows, n.cols});
+  if (n.dgamma != nullptr) view(device_, n.dgamma, {n.cols}).add_((d * normalized).sum(0));
+  if (n.dbeta != nullptr) view(device_, n.dbeta, {n.cols}).add_(d.sum(0));
+  const at::Tensor g = d * view(device_, n.gamma, {n.cols});
+  at::Tensor dz = g - normalized * (g * normalized).mean(1, true);
+  if (n.kind == NormKind::Layer) dz -= g.mean(1, true);
+  dz *= view(device_, n.inverse_std, {n.rows, 1});
+  if (n.residual != nullptr) dz += view(device_, n.residual, {n.rows, n.cols});
+  view(device_, n.dz, {n.rows, n.cols}).copy_(dz);
 }
 
 void TorchOps::scale_shift(const float* normalized, const float* gamma, const float* beta, std::int64_t rows,
                            std::int64_t cols, float* y) {
-  view(device_, y, {rows, cols})
-      .copy_(view(device_, normalized, {rows, cols}) * view(device_, gamma, {cols}) +
-             view(device_, beta, {cols}));
+  at::Tensor scaled = view(device_, normalized, {rows, cols}) * view(device_, gamma, {cols});
+  if (beta != nullptr) scaled += view(device_, beta, {cols});
+  view(device_, y, {rows, cols}).copy_(scaled);
 }
 
-void TorchOps::bias_gelu_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols,
-                                 float* y) {
+void TorchOps::head_norm_forward(const HeadNorm& n) {
+  at::Tensor x = heads_of(device_, n.x, n.rows, n.heads, n.head_dim, n.stride);
+  const at::Tensor inverse = (x.square().mean(2, true) + n.epsilon).rsqrt();
+  view(device_, n.inverse_std, {n.rows, n.heads, 1}).copy_(inverse);
+  x.mul_(inverse);
+}
+
+void TorchOps::head_norm_backward(const HeadNorm& n, const float* gamma, float* d, std::int64_t d_stride,
+                                  float* dgamma) {
+  const at::Tensor x = heads_of(device_, n.x, n.rows, n.heads, n.head_dim, n.stride);
+  at::Tensor gradient = heads_of(device_, d, n.rows, n.heads, n.head_dim, d_stride);
+  if (dgamma != nullptr) view(device_, dgamma, {n.head_dim}).add_((gradient * x).sum({0, 1}));
+  const at::Tensor g = gradient * view(device_, gamma, {n.head_dim});
+  gradient.copy_((g - x * (g * x).mean(2, true)) * view(device_, n.inverse_std, {n.rows, n.heads, 1}));
+}
+
+void TorchOps::rotary_table(const RotaryTable& t) {
+  const auto count = static_cast<std::int64_t>(t.frequencies.size());
+  const at::Tensor frequencies =
+      view(DeviceKind::Cpu, t.frequencies.data(), {1, count}).to(device_of(device_));
+  const at::Tensor angles = at::arange(t.positions, float_on(device_)).unsqueeze(1) * frequencies;
+  view(device_, t.cosine, {t.positions, count}).copy_(angles.cos() * t.scale);
+  view(device_, t.sine, {t.positions, count}).copy_(angles.sin() * t.scale);
+}
+
+void TorchOps::rotate(const TokenBatch& batch, const Rotation& r) {
+  const std::int64_t half = r.head_dim / 2;
+  const at::Tensor positions = indices(device_, batch.positions);
+  const std::int64_t table_rows = positions.max().item<std::int64_t>() + 1;
+  const auto table = [&](const float* data) {
+    return view(device_, data, {table_rows, half}).index_select(0, positions).unsqueeze(1);
+  };
+  const at::Tensor cosine = table(r.cosine), sine = r.backward ? -table(r.sine) : table(r.sine);
+  at::Tensor x = heads_of(device_, r.x, r.rows, r.heads, r.head_dim, r.x_stride);
+  if (r.gamma != nullptr) x = x * view(device_, r.gamma, {r.head_dim});
+  const at::Tensor low = x.narrow(2, 0, half).clone(), high = x.narrow(2, half, half).clone();
+  at::Tensor y = heads_of(device_, r.y, r.rows, r.heads, r.head_dim, r.y_stride);
+  y.narrow(2, 0, half).copy_(low * cosine - high * sine);
+  y.narrow(2, half, half).copy_(high * cosine + low * sine);
+}
+
+namespace {
+
+const char* approximation(Activation kind) { return kind == Activation::Gelu ? "none" : "tanh"; }
+
+}  // namespace
+
+void TorchOps::bias_activation_forward(Activation kind, float* x, const float* bias, std::int64_t rows,
+                                       std::int64_t cols, float* y) {
   add_bias(x, bias, rows, cols);
-  gelu_forward(x, rows * cols, y);
+  activation_forward(kind, x, rows * cols, y);
 }
 
-void TorchOps::gelu_forward(const float* x, std::int64_t count, float* y) {
-  view(device_, y, {count}).copy_(at::gelu(view(device_, x, {count})));
+void TorchOps::activation_forward(Activation kind, const float* x, std::int64_t count, float* y) {
+  view(device_, y, {count}).copy_(at::gelu(view(device_, x, {count}), approximation(kind)));
 }
 
-void TorchOps::gelu_backward(const float* dy, const float* x, std::int64_t count, float* dx) {
-  view(device_, dx, {count}).copy_(at::gelu_backward(view(device_, dy, {count}), view(device_, x, {count})));
+void TorchOps::activation_backward(Activation kind, const float* dy, const float* x, std::int64_t count,
+                                   float* dx) {
+  view(device_, dx, {count})
+      .copy_(at::gelu_backward(view(device_, dy, {count}), view(device_, x, {count}), approximation(kind)));
 }
 
-void TorchOps::bias_tanh_forward(float* x, const float* bias, std::int64_t rows, std::int64_t cols) {
+void TorchOps::swiglu_forward(const float* gate_up, std::int64_t rows, std::int64_t cols, float* y) {
+  const at::Tensor both = view(device_, gate_up, {rows, 2, cols});
+  view(device_, y, {rows, cols}).copy_(at::silu(both.select(1, 0)) * both.select(1, 1));
+}
+
+void TorchOps::swiglu_backward(const float* dy, const float* gate_up, std::int64_t rows, std::int64_t cols,
+                               float* d) {
+  const at::Tensor both = view(device_, gate_up, {rows, 2, cols}), gate = both.select(1, 0);
+  const at::Tensor g = view(device_, dy, {rows, cols}), s = gate.sigmoid();
+  const at::Tensor d_gate = g * both.select(1, 1) * (s + gate * s * (1 - s)), d_up = g * gate * s;
+  view(device_, d, {rows, 2, cols}).copy_(at::stack({d_gate, d_up}, 1));
+}
+
+void TorchOps::bias_squash_forward(Squash kind, float* x, const float* bias, std::int64_t rows,
+                                   std::int64_t cols) {
   add_bias(x, bias, rows, cols);
-  view(device_, x, {rows, cols}).tanh_();
+  at::Tensor y = view(device_, x, {rows, cols});
+  if (kind == Squash::Tanh)
+    y.tanh_();
+  else
+    y.relu_();
 }
 
-void TorchOps::tanh_backward(const float* y, std::int64_t count, float* d) {
-  view(device_, d, {count}).mul_(1 - view(device_, y, {count}).square());
+void TorchOps::squash_backward(Squash kind, const float* y, std::int64_t count, float* d) {
+  const at::Tensor out = view(device_, y, {count});
+  view(device_, d, {count}).mul_(kind == Squash::Tanh ? 1 - out.square() : (out > 0).to(at::kFloat));
 }
 
 void TorchOps::column_sums(const float* x, std::int64_t rows, std::int64_t cols, float* out) {
@@ -191,85 +226,6 @@ void TorchOps::add_rows(std::span<const std::int32_t> places, const float* x, st
   view(device_, out, {rows, cols})
       .index_add_(0, indices(device_, places),
                   view(device_, x, {static_cast<std::int64_t>(places.size()), cols}));
-}
-
-namespace {
-
-// One sequence's attention as tensors: q [heads, queries, d], k and v [heads, rows, d], biases added.
-struct SequenceAttention {
-  at::Tensor q, k, v, keep;  // keep [heads, queries, rows], already scaled; undefined without dropout
-  at::Tensor visible;        // [queries, rows], true where a query may look
-};
-
-SequenceAttention sequence_attention(DeviceKind device, const Attention& a, const Sequence& s) {
-  const std::int64_t hidden = a.heads * a.head_dim, queries = a.first_query_only ? 1 : s.rows;
-  at::Tensor qkv = view(device, a.qkv + s.first_row * 3 * hidden, {s.rows, 3 * hidden});
-  if (a.bias != nullptr) qkv = qkv + view(device, a.bias, {3 * hidden});
-  const at::Tensor parts = qkv.view({s.rows, 3, a.heads, a.head_dim}).permute({1, 2, 0, 3});
-  SequenceAttention result{
-      .q = parts[0].narrow(1, 0, queries), .k = parts[1], .v = parts[2], .keep = {}, .visible = {}};
-  const at::Tensor keys = at::arange(s.rows, at::TensorOptions(at::kLong).device(device_of(device)));
-  result.visible = (keys < s.valid).unsqueeze(0).expand({queries, s.rows});
-  if (a.causal)
-    result.visible = result.visible.logical_and(keys.unsqueeze(0) <= keys.narrow(0, 0, queries).unsqueeze(1));
-  if (a.dropout.threshold != 0) {
-    at::Tensor words = at::empty({a.heads * queries * ((s.rows + 31) / 32)}, at::kInt);
-    best_kernels().attention_dropout_bits(a.dropout, s.example, a.heads, queries, s.rows,
-                                          reinterpret_cast<std::uint32_t*>(words.data_ptr<int>()));
-    result.keep =
-        mask_of(words, a.heads * queries, s.rows).view({a.heads, queries, s.rows}).to(device_of(device));
-    result.keep = result.keep * (65536.0 / (65536 - a.dropout.threshold));
-  }
-  return result;
-}
-
-at::Tensor scores_of(const Attention& a, const SequenceAttention& s) {
-  const at::Tensor scores = at::matmul(s.q, s.k.transpose(1, 2)) / std::sqrt(static_cast<double>(a.head_dim));
-  return scores.masked_fill(s.visible.logical_not().unsqueeze(0), -INFINITY);
-}
-
-}  // namespace
-
-void TorchOps::attention_forward(const TokenBatch& batch, const Attention& a, float* context, float* lse,
-                                 float*) {
-  const std::int64_t hidden = a.heads * a.head_dim;
-  for (std::int64_t i = 0; i < batch.size(); ++i) {
-    const Sequence& sequence = batch.sequences[static_cast<std::size_t>(i)];
-    const std::int64_t queries = a.first_query_only ? 1 : sequence.rows;
-    const std::int64_t row = a.first_query_only ? i : sequence.first_row;
-    const SequenceAttention s = sequence_attention(device_, a, sequence);
-    const at::Tensor scores = scores_of(a, s), sums = at::logsumexp(scores, {2}, true);
-    at::Tensor probabilities = (scores - sums).exp();
-    if (s.keep.defined()) probabilities = probabilities * s.keep;
-    view(device_, context + row * hidden, {queries, a.heads, a.head_dim})
-        .copy_(at::matmul(probabilities, s.v).transpose(0, 1));
-    view(device_, lse + row * a.heads, {a.heads, queries, 1}).copy_(sums);
-  }
-}
-
-void TorchOps::attention_backward(const TokenBatch& batch, const Attention& a, const float* lse,
-                                  const float* dcontext, float* dqkv, float*) {
-  const std::int64_t hidden = a.heads * a.head_dim;
-  for (std::int64_t i = 0; i < batch.size(); ++i) {
-    const Sequence& sequence = batch.sequences[static_cast<std::size_t>(i)];
-    const std::int64_t queries = a.first_query_only ? 1 : sequence.rows;
-    const std::int64_t row = a.first_query_only ? i : sequence.first_row;
-    const SequenceAttention s = sequence_attention(device_, a, sequence);
-    const at::Tensor sums = view(device_, lse + row * a.heads, {a.heads, queries, 1});
-    const at::Tensor p = (scores_of(a, s) - sums).exp();
-    const at::Tensor d_out =
-        view(device_, dcontext + row * hidden, {queries, a.heads, a.head_dim}).transpose(0, 1);
-    at::Tensor dp = at::matmul(d_out, s.v.transpose(1, 2));
-    if (s.keep.defined()) dp = dp * s.keep;
-    const at::Tensor ds = p * (dp - (p * dp).sum(2, true)) / std::sqrt(static_cast<double>(a.head_dim));
-    at::Tensor gradient =
-        view(device_, dqkv + sequence.first_row * 3 * hidden, {sequence.rows, 3, a.heads, a.head_dim})
-            .zero_()
-            .permute({1, 2, 0, 3});
-    gradient[0].narrow(1, 0, queries).copy_(at::matmul(ds, s.k));
-    gradient[1].copy_(at::matmul(ds.transpose(1, 2), s.q));
-    gradient[2].copy_(at::matmul((s.keep.defined() ? p * s.keep : p).transpose(1, 2), d_out));
-  }
 }
 
 void TorchOps::add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols) {

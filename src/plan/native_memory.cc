@@ -87,9 +87,10 @@ class Pass {
   }
 
   double attention_scratch() const {
-    const double keys = round_up(length_, 16),
+    // As the attention kernels take it (src/engine/kernels_attention.inc): blocks of 48 queries.
+    const double keys = round_up(length_, 16) + 16, block = std::min(48.0, length_),
                  width = round_up(static_cast<double>(shape_.config.head_dim), 16);
-    const double scores = 6 * length_ * width + 2 * width * keys + 2 * length_ * keys;
+    const double scores = 4 * length_ * width + 2 * width * keys + block * (3 * width + 2 * keys);
     const bool masks = shape_.config.attention_dropout > 0;
     return scores + (masks ? round_up(heads_ * length_ * mask_words(length_), 16) : 0);
   }

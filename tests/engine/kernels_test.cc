@@ -78,8 +78,8 @@ TEST_P(KernelsTest, DropoutKeepsTheRightShare) {
 TEST_P(KernelsTest, AttentionMaskDoesNotDependOnPadding) {
   const DropoutKey key{.seed = 1, .step = 1, .layer_and_site = 1u << 24, .threshold = 20000};
   std::vector<std::uint32_t> shorter(5 * 40 * 2), longer(5 * 70 * 3);
-  kernels.attention_dropout_bits(key, 8, 5, 40, 40, shorter.data());
-  kernels.attention_dropout_bits(key, 8, 5, 70, 70, longer.data());
+  kernels.attention_dropout_bits(key, 8, 5, 0, 40, 40, shorter.data());
+  kernels.attention_dropout_bits(key, 8, 5, 0, 70, 70, longer.data());
   for (std::size_t head = 0; head < 5; ++head) {
     for (std::size_t i = 0; i < 40; ++i) {
       EXPECT_EQ(shorter[(head * 40 + i) * 2], longer[(head * 70 + i) * 3]);
@@ -87,54 +87,114 @@ TEST_P(KernelsTest, AttentionMaskDoesNotDependOnPadding) {
   }
 }
 
+void check_norm(const Kernels& kernels, NormKind kind, std::int64_t cols) {
+  constexpr std::int64_t kRows = 3;
+  const auto count = static_cast<std::size_t>(kRows * cols);
+  const auto x = random_values(count, 1), residual = random_values(count, 2), gamma = random_values(count, 3),
+             beta = random_values(count, 4), bias = random_values(count, 5), dy = random_values(count, 6);
+  std::vector<float> normalized(count), inverse(kRows), y(count), dz(count), sum(count),
+      dgamma(static_cast<std::size_t>(cols)), dbeta(static_cast<std::size_t>(cols));
+  kernels.residual_norm_forward({.kind = kind,
+                                 .x = x.data(),
+                                 .bias = bias.data(),
+                                 .residual = residual.data(),
+                                 .gamma = gamma.data(),
+                                 .beta = beta.data(),
+                                 .epsilon = 1e-5f,
+                                 .rows = kRows,
+                                 .cols = cols,
+                                 .sum = sum.data(),
+                                 .normalized = normalized.data(),
+                                 .inverse_std = inverse.data(),
+                                 .y = y.data()});
+  kernels.norm_backward({.kind = kind,
+                         .dy = dy.data(),
+                         .normalized = normalized.data(),
+                         .inverse_std = inverse.data(),
+                         .gamma = gamma.data(),
+                         .residual = residual.data(),
+                         .rows = kRows,
+                         .cols = cols,
+                         .dz = dz.data(),
+                         .dgamma = dgamma.data(),
+                         .dbeta = dbeta.data()});
+  std::vector<double> want_dgamma(static_cast<std::size_t>(cols));
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    std::vector<double> z(static_cast<std::size_t>(cols));
+    double mean = 0, variance = 0, mean_g = 0, mean_gn = 0;
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const auto at = static_cast<std::size_t>(row * cols + c), col = static_cast<std::size_t>(c);
+      z[col] = static_cast<double>(x[at]) + bias[col] + residual[at];
+      EXPECT_NEAR(sum[at], z[col], 1e-6);
+      if (kind == NormKind::Layer) mean += z[col] / static_cast<double>(cols);
+    }
+    for (const double v : z) variance += (v - mean) * (v - mean) / static_cast<double>(cols);
+    const double scale = 1 / std::sqrt(variance + 1e-5);
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const auto at = static_cast<std::size_t>(row * cols + c), col = static_cast<std::size_t>(c);
+      const double n = (z[col] - mean) * scale, g = static_cast<double>(dy[at]) * gamma[col];
+      EXPECT_NEAR(y[at], n * gamma[col] + beta[col], 2e-5);
+      if (kind == NormKind::Layer) mean_g += g / static_cast<double>(cols);
+      mean_gn += g * n / static_cast<double>(cols);
+      want_dgamma[col] += dy[at] * n;
+    }
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const auto at = static_cast<std::size_t>(row * cols + c), col = static_cast<std::size_t>(c);
+      const double n = (z[col] - mean) * scale, g = static_cast<double>(dy[at]) * gamma[col];
+      EXPECT_NEAR(dz[at], (g - mean_g - n * mean_gn) * scale + residual[at], 2e-5);
+    }
+  }
+  for (std::size_t c = 0; c < want_dgamma.size(); ++c) EXPECT_NEAR(dgamma[c], want_dgamma[c], 3e-5);
+}
+
 TEST_P(KernelsTest, ResidualNormAndItsGradient) {
   for (const std::int64_t cols : {7, 32, 50}) {
-    constexpr std::int64_t kRows = 3;
-    const auto count = static_cast<std::size_t>(kRows * cols);
-    const auto x = random_values(count, 1), residual = random_values(count, 2),
-               gamma = random_values(count, 3), beta = random_values(count, 4),
-               bias = random_values(count, 5), dy = random_values(count, 6);
-    std::vector<float> normalized(count), inverse(kRows), y(count), dz(count),
-        dgamma(static_cast<std::size_t>(cols)), dbeta(static_cast<std::size_t>(cols));
-    kernels.residual_norm_forward(x.data(), bias.data(), nullptr, 1, residual.data(), gamma.data(),
-                                  beta.data(), 1e-5f, kRows, cols, normalized.data(), inverse.data(),
-                                  y.data());
-    kernels.norm_backward(dy.data(), normalized.data(), inverse.data(), gamma.data(), kRows, cols, dz.data(),
-                          dgamma.data(), dbeta.data());
-    std::vector<double> want_dgamma(static_cast<std::size_t>(cols));
-    for (std::int64_t row = 0; row < kRows; ++row) {
-      std::vector<double> z(static_cast<std::size_t>(cols));
-      double mean = 0, variance = 0, mean_g = 0, mean_gn = 0;
-      for (std::int64_t c = 0; c < cols; ++c) {
-        const auto at = static_cast<std::size_t>(row * cols + c), col = static_cast<std::size_t>(c);
-        z[col] = static_cast<double>(x[at]) + bias[col] + residual[at];
-        mean += z[col] / static_cast<double>(cols);
-      }
-      for (const double v : z) variance += (v - mean) * (v - mean) / static_cast<double>(cols);
-      const double scale = 1 / std::sqrt(variance + 1e-5);
-      for (std::int64_t c = 0; c < cols; ++c) {
-        const auto at = static_cast<std::size_t>(row * cols + c), col = static_cast<std::size_t>(c);
-        const double n = (z[col] - mean) * scale, g = static_cast<double>(dy[at]) * gamma[col];
-        EXPECT_NEAR(y[at], n * gamma[col] + beta[col], 2e-5);
-        mean_g += g / static_cast<double>(cols);
-        mean_gn += g * n / static_cast<double>(cols);
-        want_dgamma[col] += dy[at] * n;
-      }
-      for (std::int64_t c = 0; c < cols; ++c) {
-        const auto at = static_cast<std::size_t>(row * cols + c), col = static_cast<std::size_t>(c);
-        const double n = (z[col] - mean) * scale, g = static_cast<double>(dy[at]) * gamma[col];
-        EXPECT_NEAR(dz[at], (g - mean_g - n * mean_gn) * scale, 2e-5);
-      }
+    for (const NormKind kind : {NormKind::Layer, NormKind::Rms}) check_norm(kernels, kind, cols);
+  }
+}
+
+TEST_P(KernelsTest, RotationTurnsHalvesAndBack) {
+  constexpr std::int64_t kRows = 3, kHeads = 2, kDim = 10, kStride = 25, kPositions = 7;
+  const auto x = random_values(kRows * kStride, 1), gamma = random_values(kDim, 2),
+             angles = random_values(kPositions * kDim / 2, 3);
+  std::vector<float> cosine, sine, y(kRows * kStride), back(kRows * kStride);
+  for (const float angle : angles) {
+    cosine.push_back(std::cos(angle));
+    sine.push_back(std::sin(angle));
+  }
+  const std::vector<std::uint32_t> positions = {4, 0, 6};
+  Rotation r{.x = x.data(),
+             .gamma = gamma.data(),
+             .cosine = cosine.data(),
+             .sine = sine.data(),
+             .rows = kRows,
+             .heads = kHeads,
+             .head_dim = kDim,
+             .x_stride = kStride,
+             .y_stride = kStride,
+             .y = y.data()};
+  kernels.rotate(r, positions.data());
+  r.x = y.data(), r.y = back.data(), r.gamma = nullptr, r.backward = true;
+  kernels.rotate(r, positions.data());
+  for (std::size_t row = 0; row < kRows; ++row) {
+    for (std::size_t i = 0; i < kHeads * kDim; ++i) {
+      const std::size_t start = row * kStride + i / kDim * kDim, at = row * kStride + i, d = i % kDim;
+      const std::size_t pair = d % (kDim / 2), angle = positions[row] * (kDim / 2) + pair;
+      const double low = static_cast<double>(x[start + pair]) * gamma[pair],
+                   high = static_cast<double>(x[start + kDim / 2 + pair]) * gamma[kDim / 2 + pair];
+      const double want =
+          d < kDim / 2 ? low * cosine[angle] - high * sine[angle] : high * cosine[angle] + low * sine[angle];
+      EXPECT_NEAR(y[at], want, 2e-6);
+      EXPECT_NEAR(back[at], static_cast<double>(x[at]) * gamma[d], 2e-6);
     }
-    for (std::size_t c = 0; c < want_dgamma.size(); ++c) EXPECT_NEAR(dgamma[c], want_dgamma[c], 3e-5);
   }
 }
 
 TEST_P(KernelsTest, GeluIsExactToItsStatedError) {
   std::vector<float> x, y(4001), dx(4001), ones(4001, 1.0f);
   for (int i = -2000; i <= 2000; ++i) x.push_back(static_cast<float>(i) * 0.005f);
-  kernels.gelu_forward(x.data(), 4001, y.data());
-  kernels.gelu_backward(ones.data(), x.data(), 4001, dx.data());
+  kernels.activation_forward(Activation::Gelu, x.data(), 4001, y.data());
+  kernels.activation_backward(Activation::Gelu, ones.data(), x.data(), 4001, dx.data());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double v = x[i], phi = 0.5 * std::erfc(-v / std::sqrt(2.0));
     const double density = std::exp(-v * v / 2) / std::sqrt(2 * M_PI);
@@ -143,99 +203,175 @@ TEST_P(KernelsTest, GeluIsExactToItsStatedError) {
   }
 }
 
+TEST_P(KernelsTest, GeluTanhAndItsGradient) {
+  std::vector<float> x, y(2001), dx(2001), ones(2001, 1.0f);
+  for (int i = -1000; i <= 1000; ++i) x.push_back(static_cast<float>(i) * 0.01f);
+  kernels.activation_forward(Activation::GeluTanh, x.data(), 2001, y.data());
+  kernels.activation_backward(Activation::GeluTanh, ones.data(), x.data(), 2001, dx.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i], root = std::sqrt(2 / M_PI), t = std::tanh(root * (v + 0.044715 * v * v * v));
+    EXPECT_NEAR(y[i], 0.5 * v * (1 + t), 4e-7 * std::max(1.0, std::abs(v))) << v;
+    const double slope = root * (1 + 3 * 0.044715 * v * v);
+    EXPECT_NEAR(dx[i], 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * slope, 2e-6 * std::max(1.0, std::abs(v))) << v;
+  }
+}
+
+TEST_P(KernelsTest, SwigluAndItsGradient) {
+  constexpr std::int64_t kRows = 3, kCols = 21;
+  const auto gate_up = random_values(2 * kRows * kCols, 1), dy = random_values(kRows * kCols, 2);
+  std::vector<float> y(kRows * kCols), d = gate_up;
+  kernels.swiglu_forward(gate_up.data(), kRows, kCols, y.data());
+  kernels.swiglu_backward(dy.data(), d.data(), kRows, kCols, d.data());  // in place
+  for (std::size_t row = 0; row < kRows; ++row) {
+    for (std::size_t c = 0; c < kCols; ++c) {
+      const std::size_t at = row * kCols + c, gate = 2 * row * kCols + c, up = gate + kCols;
+      const double g = gate_up[gate], u = gate_up[up], s = 1 / (1 + std::exp(-g));
+      EXPECT_NEAR(y[at], g * s * u, 2e-6);
+      EXPECT_NEAR(d[gate], dy[at] * u * (s + g * s * (1 - s)), 2e-6);
+      EXPECT_NEAR(d[up], dy[at] * g * s, 2e-6);
+    }
+  }
+}
+
 struct AttentionCase {
-  std::int64_t rows, valid, queries, head_dim;
+  const char* what;
+  std::int64_t rows, valid, first_query, queries, group, head_dim;
   bool causal, dropout;
+  std::int64_t window = 0;
 };
 
-// A plain double-precision attention and its gradient by the textbook formulas.
-void check_attention(const Kernels& kernels, const AttentionCase& c) {
-  const std::int64_t stride = 3 * c.head_dim, words = (c.rows + 31) / 32;
-  const auto qkv = random_values(static_cast<std::size_t>(c.rows * stride), 1);
-  const auto bias = random_values(static_cast<std::size_t>(stride), 2);
-  const auto dout = random_values(static_cast<std::size_t>(c.queries * c.head_dim), 3);
-  std::vector<std::uint32_t> keep(static_cast<std::size_t>(c.queries * words), 0xffffffffu);
-  RandomStream random(4, RandomUse::Test);
-  if (c.dropout) {
-    for (auto& word : keep) word = random.next() | random.next();  // keeps three of four
+// One key-value head and its group, with buffers and the plain double-precision mathematics beside them.
+class AttentionCheck {
+ public:
+  explicit AttentionCheck(const AttentionCase& c) : c_(c), stride_((c.group + 2) * c.head_dim) {
+    qkv_ = random_values(static_cast<std::size_t>(c.rows * stride_), 1);
+    bias_ = random_values(static_cast<std::size_t>(stride_), 2);
+    d_context_ = random_values(static_cast<std::size_t>(c.queries * c.group * c.head_dim), 3);
+    keep_.assign(static_cast<std::size_t>(c.group * c.queries * words()), 0xffffffffu);
+    RandomStream random(4, RandomUse::Test);
+    if (c.dropout) {
+      for (auto& word : keep_) word = random.next() | random.next();  // keeps three of four
+    }
+    context_.resize(d_context_.size());
+    want_context_.resize(d_context_.size());
+    want_.resize(qkv_.size());
+    d_.assign(qkv_.size(), 99.0f);
   }
-  const double keep_scale = c.dropout ? 4.0 / 3 : 1.0, scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
-  const AttentionHead head{.q = qkv.data(),
-                           .k = qkv.data() + c.head_dim,
-                           .v = qkv.data() + 2 * c.head_dim,
-                           .q_bias = bias.data(),
-                           .k_bias = bias.data() + c.head_dim,
-                           .v_bias = bias.data() + 2 * c.head_dim,
-                           .stride = stride,
-                           .queries = c.queries,
-                           .rows = c.rows,
-                           .valid = c.valid,
-                           .head_dim = c.head_dim,
-                           .scale = static_cast<float>(scale),
-                           .causal = c.causal,
-                           .keep_bits = c.dropout ? keep.data() : nullptr,
-                           .keep_scale = static_cast<float>(keep_scale)};
-  std::vector<float> context(dout.size()), lse(static_cast<std::size_t>(c.queries)), d(qkv.size(), 99.0f),
-      scratch(static_cast<std::size_t>(kernels.attention_scratch(c.rows, c.head_dim)));
-  kernels.attention_forward(head, context.data(), c.head_dim, lse.data(), scratch.data());
-  kernels.attention_backward(head, lse.data(), dout.data(), c.head_dim, d.data(), d.data() + c.head_dim,
-                             d.data() + 2 * c.head_dim, scratch.data());
-  const auto at = [&](std::int64_t row, std::int64_t part, std::int64_t i) {
-    return static_cast<double>(qkv[static_cast<std::size_t>(row * stride + part * c.head_dim + i)]) +
-           bias[static_cast<std::size_t>(part * c.head_dim + i)];
-  };
-  std::vector<double> want(qkv.size(), 0.0);
-  const auto gradient = [&](std::int64_t row, std::int64_t part, std::int64_t i) -> double& {
-    return want[static_cast<std::size_t>(row * stride + part * c.head_dim + i)];
-  };
-  for (std::int64_t i = 0; i < c.queries; ++i) {
-    const std::int64_t seen = c.causal ? std::min(c.valid, i + 1) : c.valid;
-    std::vector<double> p(static_cast<std::size_t>(seen)), dp(p.size());
+
+  void run(const Kernels& kernels) {
+    std::vector<float> lse(static_cast<std::size_t>(c_.queries * c_.group)),
+        scratch(static_cast<std::size_t>(kernels.attention_scratch(c_.rows, c_.queries, c_.head_dim)));
+    const AttentionHead head = view();
+    kernels.attention_forward(head, context_.data(), lse.data(), scratch.data());
+    kernels.attention_backward(head, lse.data(), d_context_.data(),
+                               {.dq = d_.data(),
+                                .dk = d_.data() + c_.group * c_.head_dim,
+                                .dv = d_.data() + (c_.group + 1) * c_.head_dim,
+                                .stride = stride_},
+                               scratch.data());
+    for (std::int64_t member = 0; member < c_.group; ++member) {
+      for (std::int64_t i = 0; i < c_.queries; ++i) query(member, i);
+    }
+    for (std::size_t i = 0; i < want_context_.size(); ++i)
+      ASSERT_NEAR(context_[i], want_context_[i], 2e-5) << i;
+    for (std::size_t i = 0; i < want_.size(); ++i) ASSERT_NEAR(d_[i], want_[i], 2e-4) << i;
+  }
+
+ private:
+  AttentionHead view() const {
+    const std::int64_t k = c_.group * c_.head_dim, v = k + c_.head_dim;
+    return {.q = qkv_.data(),
+            .k = qkv_.data() + k,
+            .v = qkv_.data() + v,
+            .q_bias = bias_.data(),
+            .k_bias = bias_.data() + k,
+            .v_bias = bias_.data() + v,
+            .q_stride = stride_,
+            .k_stride = stride_,
+            .v_stride = stride_,
+            .context_stride = k,
+            .group = c_.group,
+            .head_dim = c_.head_dim,
+            .rows = c_.rows,
+            .valid = c_.valid,
+            .first_query = c_.first_query,
+            .queries = c_.queries,
+            .scale = static_cast<float>(scale()),
+            .causal = c_.causal,
+            .window = c_.window,
+            .keep_bits = c_.dropout ? keep_.data() : nullptr,
+            .keep_scale = static_cast<float>(keep_scale())};
+  }
+  std::int64_t words() const { return (c_.rows + 31) / 32; }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(c_.head_dim)); }
+  double keep_scale() const { return c_.dropout ? 4.0 / 3 : 1.0; }
+  std::size_t place(std::int64_t row, std::int64_t part, std::int64_t i) const {
+    return static_cast<std::size_t>(row * stride_ + part * c_.head_dim + i);
+  }
+  double at(std::int64_t row, std::int64_t part, std::int64_t i) const {
+    return static_cast<double>(qkv_[place(row, part, i)]) + bias_[place(0, part, i)];
+  }
+  double kept(std::int64_t member, std::int64_t i, std::int64_t j) const {
+    const auto word = static_cast<std::size_t>((member * c_.queries + i) * words() + j / 32);
+    return (keep_[word] >> (j % 32) & 1) != 0 ? keep_scale() : 0.0;
+  }
+
+  // The textbook's softmax and its gradient, for one query.
+  void query(std::int64_t member, std::int64_t i) {
+    const std::int64_t row = c_.first_query + i, key = c_.group, value = c_.group + 1;
+    const std::int64_t end = c_.causal ? std::min(c_.valid, row + 1) : c_.valid;
+    std::int64_t begin = c_.window > 0 ? std::max<std::int64_t>(0, row + 1 - c_.window) : 0;
+    begin = std::min(begin, end - 1);
+    std::vector<double> p(static_cast<std::size_t>(end)), dp(p.size());
     double total = 0, dot = 0;
-    for (std::int64_t j = 0; j < seen; ++j) {
+    for (std::int64_t j = begin; j < end; ++j) {
       double score = 0;
-      for (std::int64_t k = 0; k < c.head_dim; ++k) score += at(i, 0, k) * at(j, 1, k);
-      total += p[static_cast<std::size_t>(j)] = std::exp(score * scale);
+      for (std::int64_t k = 0; k < c_.head_dim; ++k) score += at(row, member, k) * at(j, key, k);
+      total += p[static_cast<std::size_t>(j)] = std::exp(score * scale());
     }
-    const auto kept = [&](std::int64_t j) {
-      return (keep[static_cast<std::size_t>(i * words + j / 32)] >> (j % 32) & 1) != 0 ? keep_scale : 0.0;
-    };
-    for (std::int64_t k = 0; k < c.head_dim; ++k) {
-      double sum = 0;
-      for (std::int64_t j = 0; j < seen; ++j)
-        sum += p[static_cast<std::size_t>(j)] / total * kept(j) * at(j, 2, k);
-      EXPECT_NEAR(context[static_cast<std::size_t>(i * c.head_dim + k)], sum, 2e-5);
-    }
-    for (std::int64_t j = 0; j < seen; ++j) {
+    for (std::int64_t j = begin; j < end; ++j) {
       const auto J = static_cast<std::size_t>(j);
       p[J] /= total;
-      for (std::int64_t k = 0; k < c.head_dim; ++k) {
-        const double g = dout[static_cast<std::size_t>(i * c.head_dim + k)];
-        dp[J] += g * at(j, 2, k) * kept(j);
-        gradient(j, 2, k) += p[J] * kept(j) * g;
+      for (std::int64_t k = 0; k < c_.head_dim; ++k) {
+        const auto out = static_cast<std::size_t>((i * c_.group + member) * c_.head_dim + k);
+        want_context_[out] += p[J] * kept(member, i, j) * at(j, value, k);
+        dp[J] += d_context_[out] * at(j, value, k) * kept(member, i, j);
+        want_[place(j, value, k)] += p[J] * kept(member, i, j) * d_context_[out];
       }
       dot += p[J] * dp[J];
     }
-    for (std::int64_t j = 0; j < seen; ++j) {
-      const auto J = static_cast<std::size_t>(j);
-      for (std::int64_t k = 0; k < c.head_dim; ++k) {
-        gradient(i, 0, k) += p[J] * (dp[J] - dot) * at(j, 1, k) * scale;
-        gradient(j, 1, k) += p[J] * (dp[J] - dot) * at(i, 0, k) * scale;
+    for (std::int64_t j = begin; j < end; ++j) {
+      const double ds = p[static_cast<std::size_t>(j)] * (dp[static_cast<std::size_t>(j)] - dot) * scale();
+      for (std::int64_t k = 0; k < c_.head_dim; ++k) {
+        want_[place(row, member, k)] += ds * at(j, key, k);
+        want_[place(j, key, k)] += ds * at(row, member, k);
       }
     }
   }
-  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(d[i], want[i], 1e-4) << i;
-}
+
+  AttentionCase c_;
+  std::int64_t stride_;
+  std::vector<float> qkv_, bias_, d_context_, context_, d_;
+  std::vector<std::uint32_t> keep_;
+  std::vector<double> want_context_, want_;
+};
 
 TEST_P(KernelsTest, AttentionAndItsGradient) {
-  for (const AttentionCase& c : std::vector<AttentionCase>{{1, 1, 1, 8, false, false},
-                                                           {13, 13, 13, 8, false, true},
-                                                           {37, 30, 37, 32, false, true},
-                                                           {20, 20, 1, 20, false, true},
-                                                           {70, 65, 70, 64, true, true},
-                                                           {16, 16, 16, 16, true, false}}) {
-    SCOPED_TRACE(testing::Message() << c.rows << " rows, " << c.valid << " valid, head " << c.head_dim);
-    check_attention(kernels, c);
+  for (const AttentionCase& c :
+       std::vector<AttentionCase>{{"one row", 1, 1, 0, 1, 1, 8, false, false},
+                                  {"dropout", 13, 13, 0, 13, 1, 8, false, true},
+                                  {"padding", 37, 30, 0, 37, 1, 32, false, true},
+                                  {"first row asks", 20, 20, 0, 1, 1, 20, false, true},
+                                  {"causal, padded, two blocks", 70, 65, 0, 70, 1, 64, true, true},
+                                  {"causal", 16, 16, 0, 16, 1, 16, true, false},
+                                  {"grouped", 60, 60, 0, 60, 3, 16, true, false},
+                                  {"grouped, dropout", 50, 41, 0, 50, 2, 24, true, true},
+                                  {"last row asks", 130, 120, 119, 1, 2, 16, true, true},
+                                  {"window of one block", 150, 150, 0, 150, 2, 16, true, false, 40},
+                                  {"window, padded past it", 150, 90, 0, 150, 1, 16, true, true, 7},
+                                  {"many blocks", 201, 201, 0, 201, 1, 40, true, true}}) {
+    SCOPED_TRACE(c.what);
+    AttentionCheck(c).run(kernels);
   }
 }
 
