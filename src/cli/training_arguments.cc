@@ -55,6 +55,8 @@ void add_training_options(CLI::App& app, TrainingArguments& a) {
   app.add_option("--lora-alpha", a.options.lora.alpha);
   app.add_option("--lora-dropout", a.options.lora.dropout);
   app.add_option("--lora-targets", a.lora_targets);
+  app.add_flag("--lora-rank-stabilised", a.options.lora.rank_stabilised);
+  app.add_option("--lora-extra-trained", a.lora_extra_trained);
   app.add_option("--max-length", a.options.max_length);
   app.add_option("--steps", a.options.steps);
   app.add_option("--epochs", a.options.epochs);
@@ -96,6 +98,7 @@ void finish(const CLI::App& app, TrainingArguments& a) {
   }
   if (!a.schedule.empty()) a.options.schedule = run::parse_schedule(a.schedule, "--schedule");
   if (app.count("--lora-targets") > 0) a.options.lora.targets = split_at_commas(a.lora_targets);
+  if (!a.lora_extra_trained.empty()) a.options.lora.extra_trained = split_at_commas(a.lora_extra_trained);
   if (!a.memory_limit.empty()) {
     a.options.memory_limit_bytes = parse_bytes(a.memory_limit, "--memory-limit");
     if (a.options.memory_limit_bytes == 0) {

@@ -24,7 +24,7 @@ struct TrainingArguments {
   bool has_command = false;
 
   // As typed.
-  std::string method, schedule, lora_targets, memory_limit, budget;
+  std::string method, schedule, lora_targets, lora_extra_trained, memory_limit, budget;
   std::optional<std::int64_t> lora;
 };
 

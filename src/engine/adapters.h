@@ -15,8 +15,9 @@ namespace batchwright::engine {
 void add_adapters(Parameters& parameters, Linear& linear, const std::vector<Site>& sites,
                   const std::vector<std::string>& wrapped_modules, const run::LoraOptions& options);
 
-// Names of the modules that the targets wrap, as PEFT chooses them.
+// Names of the modules that the targets wrap, as PEFT chooses them: those that train in full are left out.
+// Throws Error(Usage) for an extra trained module that does not exist.
 std::vector<std::string> wrapped_module_names(const model::ModelConfig& config,
-                                              const run::LoraOptions& options);
+                                              const run::TrainingOptions& options);
 
 }  // namespace batchwright::engine

@@ -121,6 +121,8 @@ Json to_json(const TrainingOptions& options) {
           {"lora_alpha", options.lora.alpha},
           {"lora_dropout", options.lora.dropout},
           {"lora_targets", options.lora.targets},
+          {"lora_rank_stabilised", options.lora.rank_stabilised},
+          {"lora_extra_trained", options.lora.extra_trained},
           {"max_length", options.max_length},
           {"steps", options.steps ? Json(*options.steps) : Json()},
           {"epochs", options.epochs},
@@ -146,12 +148,35 @@ Json to_json(const TrainingOptions& options) {
 
 TrainingOptions training_options_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
-  fields.reject_unknown({"effective_batch", "method",     "lora_rank",     "lora_alpha", "lora_dropout",
-                         "lora_targets",    "max_length", "steps",         "epochs",     "learning_rate",
-                         "warmup_steps",    "schedule",   "weight_decay",  "adam_beta1", "adam_beta2",
-                         "adam_epsilon",    "clip",       "model_dropout", "seed",       "eval_fraction",
-                         "device",          "threads",    "memory_limit",  "layout",     "checkpointing",
-                         "save_every",      "keep"});
+  fields.reject_unknown({"effective_batch",
+                         "method",
+                         "lora_rank",
+                         "lora_alpha",
+                         "lora_dropout",
+                         "lora_targets",
+                         "lora_rank_stabilised",
+                         "lora_extra_trained",
+                         "max_length",
+                         "steps",
+                         "epochs",
+                         "learning_rate",
+                         "warmup_steps",
+                         "schedule",
+                         "weight_decay",
+                         "adam_beta1",
+                         "adam_beta2",
+                         "adam_epsilon",
+                         "clip",
+                         "model_dropout",
+                         "seed",
+                         "eval_fraction",
+                         "device",
+                         "threads",
+                         "memory_limit",
+                         "layout",
+                         "checkpointing",
+                         "save_every",
+                         "keep"});
   constexpr double kAny = std::numeric_limits<double>::max();
   TrainingOptions options;
   options.effective_batch = fields.integer("effective_batch", 0, kMostInteger);
@@ -160,6 +185,8 @@ TrainingOptions training_options_from_json(const Json& object, const std::string
   options.lora.alpha = fields.number("lora_alpha", -kAny, kAny, options.lora.alpha);
   options.lora.dropout = fields.number("lora_dropout", -kAny, kAny, options.lora.dropout);
   if (fields.has("lora_targets")) options.lora.targets = fields.texts("lora_targets");
+  options.lora.rank_stabilised = fields.boolean("lora_rank_stabilised", false);
+  options.lora.extra_trained = fields.texts("lora_extra_trained");
   options.max_length = fields.integer("max_length", 0, kMostInteger, options.max_length);
   options.steps = fields.maybe_integer("steps", 0, kMostInteger);
   options.epochs = fields.number("epochs", -kAny, kAny, options.epochs);

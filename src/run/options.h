@@ -21,10 +21,12 @@ std::string schedule_name(Schedule schedule);
 
 struct LoraOptions {
   std::int64_t rank = 16;
-  double alpha = 32;  // the update is scaled by alpha / rank
+  double alpha = 32;             // the update is scaled by alpha / rank
+  bool rank_stabilised = false;  // by alpha / sqrt(rank) instead (Kalajdzievski 2023)
   double dropout = 0.05;
   std::vector<std::string> targets = {
-      "all-linear"};  // module names, or all-linear: every linear layer but the head
+      "all-linear"};                       // module names, or all-linear: every linear layer but the head
+  std::vector<std::string> extra_trained;  // modules trained in full beside the adapters and the head
 };
 
 // What training computes, whatever the split: two runs with equal options see equal gradients.
