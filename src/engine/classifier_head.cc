@@ -1,13 +1,19 @@
 #include "engine/classifier_head.h"
 
 #include "engine/adapters.h"
+#include "engine/block.h"
 
 namespace batchwright::engine {
 
 ClassifierHead::ClassifierHead(const model::ModelConfig& config, const run::TrainingOptions& options,
                                const std::vector<model::Module>& modules, WantedRows wants,
                                Parameters& parameters)
-    : wants_(wants), threshold_(dropout_threshold(options.model_dropout.value_or(config.head_dropout()))) {
+    : wants_(wants) {
+  // A decoder's classifier (of its last token) has no dropout.
+  const double rate = wants == WantedRows::Last ? 0 : config.head_dropout();
+  threshold_ = dropout_threshold(rate > 0 ? options.model_dropout.value_or(rate) : 0);
+  input_threshold_ = config.architecture == model::Architecture::Roberta ? threshold_ : 0;
+  squash_ = config.architecture == model::Architecture::DistilBert ? Squash::Relu : Squash::Tanh;
   const auto declare = [&](const model::Module& module) {
     const bool trains = module.part == model::Part::Head || options.method == run::Method::Full;
     Linear linear{.weights = {},
@@ -31,6 +37,13 @@ void ClassifierHead::add_adapters(Parameters& parameters, const std::vector<std:
   if (dense_) engine::add_adapters(parameters, *dense_, {Site::LoraPooler}, wrapped_modules, options);
 }
 
+const float* ClassifierHead::drop(const Pass& pass, const TokenBatch& rows, Site site,
+                                  std::uint32_t threshold, std::int64_t cols, const float* x,
+                                  std::uint32_t*& mask) const {
+  mask = draw_mask(pass, dropout_key(pass, projection_.layer, site, threshold), rows, cols);
+  return through_dropout(pass, mask, threshold, rows.rows(), cols, x);
+}
+
 ClassifierHead::Saved ClassifierHead::forward(const Pass& pass, const TokenBatch& rows,
                                               const float* hidden) const {
   const std::int64_t count = rows.rows(), cols = projection_.in;
@@ -38,19 +51,13 @@ ClassifierHead::Saved ClassifierHead::forward(const Pass& pass, const TokenBatch
   Saved saved;
   const float* x = hidden;
   if (dense_) {
+    saved.input = drop(pass, rows, Site::HeadDense, input_threshold_, cols, hidden, saved.input_mask);
     saved.pooled = pass.arena.floats(count * cols);
-    saved.dense = dense_->forward(pass, rows, hidden, saved.pooled);
-    pass.ops.bias_tanh_forward(saved.pooled, dense_->bias(p), count, cols);
+    saved.dense = dense_->forward(pass, rows, saved.input, saved.pooled);
+    pass.ops.bias_squash_forward(squash_, saved.pooled, dense_->bias(p), count, cols);
     x = saved.pooled;
   }
-  const DropoutKey key = dropout_key(pass, projection_.layer, Site::HeadInput, threshold_);
-  saved.dropped = const_cast<float*>(x);
-  if (key.threshold != 0) {
-    saved.mask = pass.arena.words(count * ((cols + 31) / 32));
-    saved.dropped = pass.arena.floats(count * cols);
-    pass.ops.dropout_bits(key, rows, cols, saved.mask);
-    pass.ops.dropout_apply(x, saved.mask, keep_scale(key.threshold), count, cols, saved.dropped);
-  }
+  saved.dropped = drop(pass, rows, Site::HeadInput, threshold_, cols, x, saved.mask);
   saved.logits = pass.arena.floats(count * width());
   saved.projection = projection_.forward(pass, rows, saved.dropped, saved.logits);
   if (!projection_.biases.empty()) pass.ops.add_bias(saved.logits, projection_.bias(p), count, width());
@@ -79,8 +86,11 @@ double ClassifierHead::backward(const Pass& pass, const Shard& shard, const floa
     pass.ops.dropout_apply(d, saved.mask, keep_scale(threshold_), count, cols, d);
   }
   if (dense_) {
-    pass.ops.tanh_backward(saved.pooled, count * cols, d);
-    dense_->backward(pass, rows, hidden, d, saved.dense, d_hidden);
+    pass.ops.squash_backward(squash_, saved.pooled, count * cols, d);
+    dense_->backward(pass, rows, saved.input, d, saved.dense, d_hidden);
+    if (saved.input_mask != nullptr) {
+      pass.ops.dropout_apply(d_hidden, saved.input_mask, keep_scale(input_threshold_), count, cols, d_hidden);
+    }
   }
   return loss;
 }

@@ -51,14 +51,14 @@ DropoutKey dropout_key(const Pass& pass, std::int64_t layer, Site site, std::uin
 
 LinearSaved Linear::forward(const Pass& pass, const TokenBatch& batch, const float* x, float* y) const {
   const std::int64_t rows = batch.rows();
-  pass.ops.gemm({.transpose_b = true,
+  pass.ops.gemm({.transpose_b = !transposed,
                  .m = rows,
                  .n = out,
                  .k = in,
                  .a = x,
                  .lda = in,
                  .b = weight(pass.parameters),
-                 .ldb = in,
+                 .ldb = transposed ? out : in,
                  .c = y,
                  .ldc = out});
   LinearSaved saved;
@@ -107,22 +107,31 @@ void Linear::backward(const Pass& pass, const TokenBatch& batch, const float* x,
   const Parameters& p = pass.parameters;
   const std::int64_t rows = batch.rows();
   if (trains_weight(p)) {
+    // dW = dy^T x, or its transpose.
     pass.ops.gemm({.transpose_a = true,
-                   .m = out,
-                   .n = in,
+                   .m = transposed ? in : out,
+                   .n = transposed ? out : in,
                    .k = rows,
-                   .a = dy,
-                   .lda = out,
-                   .b = x,
-                   .ldb = in,
+                   .a = transposed ? x : dy,
+                   .lda = transposed ? in : out,
+                   .b = transposed ? dy : x,
+                   .ldb = transposed ? out : in,
                    .beta = 1,
                    .c = p.gradient(weights.front(), pass.gradients),
-                   .ldc = in});
-    pass.ops.column_sums(dy, rows, out, p.gradient(biases.front(), pass.gradients));
+                   .ldc = transposed ? out : in});
+    if (!biases.empty()) pass.ops.column_sums(dy, rows, out, p.gradient(biases.front(), pass.gradients));
   }
   if (dx != nullptr) {
-    pass.ops.gemm(
-        {.m = rows, .n = in, .k = out, .a = dy, .lda = out, .b = weight(p), .ldb = in, .c = dx, .ldc = in});
+    pass.ops.gemm({.transpose_b = transposed,
+                   .m = rows,
+                   .n = in,
+                   .k = out,
+                   .a = dy,
+                   .lda = out,
+                   .b = weight(p),
+                   .ldb = transposed ? out : in,
+                   .c = dx,
+                   .ldc = in});
   }
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     const Adapter& adapter = adapters[i];

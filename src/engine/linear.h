@@ -40,6 +40,7 @@ enum class Site : std::uint32_t {
   AttentionOutput,
   MlpOutput,
   HeadInput,
+  HeadDense,
   LoraQuery = 16,
   LoraKey,
   LoraValue,
@@ -47,6 +48,7 @@ enum class Site : std::uint32_t {
   LoraIntermediate,
   LoraMlpOutput,
   LoraPooler,
+  LoraUp,
 };
 
 // threshold of DropoutKey for probability p in [0, 1).
@@ -71,16 +73,19 @@ struct LinearSaved {
   std::vector<float*> u;
 };
 
-// y = x W^T (+ adapters), W [out, in]. The bias is not added here: the operation that follows does it in the
-// same pass over memory. Several projections of one input (q, k, v) are one Linear with adjacent weights.
+// y = x W^T (+ adapters), W [out, in], or [in, out] when transposed (GPT-2's Conv1D). The bias is not added
+// here: the operation that follows does it in the same pass over memory. Several projections of one input (q,
+// k, v) are one Linear with adjacent weights.
 struct Linear {
-  std::vector<ParameterId> weights, biases;  // adjacent in memory, in row order
+  std::vector<ParameterId> weights, biases;  // adjacent in memory, in row order; biases may be empty
   std::int64_t in = 0, out = 0;
   std::int64_t layer = 0;
   std::vector<Adapter> adapters;
+  bool transposed = false;
 
   const float* weight(const Parameters& p) const { return p.value(weights.front()); }
-  const float* bias(const Parameters& p) const { return p.value(biases.front()); }
+  // nullptr when there is none
+  const float* bias(const Parameters& p) const { return biases.empty() ? nullptr : p.value(biases.front()); }
   bool trains_weight(const Parameters& p) const { return p.at(weights.front()).trainable; }
 
   // x is [batch.rows(), in]; the batch keys the dropout rows.

@@ -25,10 +25,13 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-// A body saved without its head has no "bert." prefix; checkpoints from before 2019 say gamma and beta.
-const model::StoredTensor* find_stored(const model::Safetensors& file, const std::string& name) {
+// A body saved without its head has no "bert." (or "model.", "transformer.") in front; checkpoints from
+// before 2019 say gamma and beta.
+const model::StoredTensor* find_stored(const model::Safetensors& file, const std::string& name,
+                                       const std::string& body) {
   for (const bool bare : {false, true}) {
-    const std::string candidate = bare ? replaced(name, "bert.", "") : name;
+    if (bare && !name.starts_with(body)) continue;
+    const std::string candidate = bare ? name.substr(body.size()) : name;
     for (const bool old_names : {false, true}) {
       std::string spelled = candidate;
       if (old_names) {
@@ -47,7 +50,7 @@ void copy_checked(const model::StoredTensor& stored, const Parameter& parameter,
     throw Error(ErrorKind::InvalidInput, path.string(),
                 fmt::format("tensor {} has shape [{}], and the configuration asks for [{}]", parameter.name,
                             fmt::join(stored.shape, ", "), fmt::join(parameter.shape, ", ")),
-                parameter.name.starts_with("classifier")
+                parameter.name.starts_with("classifier") || parameter.name.starts_with("score")
                     ? "The data has another number of classes than the model's head"
                     : "config.json and the weights belong to different models");
   }
@@ -73,8 +76,13 @@ std::string partner_of(const std::string& name) {
                                  : replaced(name, ".weight", ".bias");
 }
 
-bool may_be_missing(const std::string& name) {
-  return name.starts_with("classifier.") || name.starts_with("bert.pooler.") || is_adapter(name);
+// A checkpoint of the bare body, or of another task, has no head; the adapters are new.
+bool may_be_missing(const std::string& name, const std::vector<model::Module>& modules) {
+  if (is_adapter(name)) return true;
+  return std::any_of(modules.begin(), modules.end(), [&](const model::Module& m) {
+    const bool fresh = m.part == model::Part::Head || m.part == model::Part::Pooler;
+    return fresh && (name == m.name + ".weight" || name == m.name + ".bias");
+  });
 }
 
 }  // namespace
@@ -109,6 +117,10 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
   if (!adapter_folder.empty()) {
     adapter = model::Safetensors::open_file(adapter_folder / "adapter_model.safetensors");
   }
+  const std::vector<model::Module> modules =
+      model::list_modules(result->config, model::Head::SequenceClassification, classes);
+  const std::string& first = modules.front().name;  // the word embeddings
+  const std::string body = first.substr(0, first.find('.') + 1);
   result->ops = make_ops(options.device);
   parameters.allocate(result->ops->device());
   std::uint64_t stream = 0;
@@ -121,12 +133,12 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
         in_place ? std::span<float>(parameters.value(id), static_cast<std::size_t>(p.count)) : staging;
     const model::StoredTensor* trained =
         adapter.has_value() ? adapter->find("base_model.model." + p.name) : nullptr;
-    const model::StoredTensor* stored = trained != nullptr ? trained : find_stored(weights, p.name);
+    const model::StoredTensor* stored = trained != nullptr ? trained : find_stored(weights, p.name, body);
     if (stored != nullptr) {
       copy_checked(*stored, p, destination, trained != nullptr ? adapter->path() : weights.path());
       drop_resident_pages(stored->bytes);
-    } else if (may_be_missing(p.name) &&
-               (is_adapter(p.name) || find_stored(weights, partner_of(p.name)) == nullptr)) {
+    } else if (may_be_missing(p.name, modules) &&
+               (is_adapter(p.name) || find_stored(weights, partner_of(p.name), body) == nullptr)) {
       initialise(p, destination, options, result->config.initializer_range, stream);
       result->initialised.push_back(p.name);
     } else {

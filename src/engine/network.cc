@@ -1,27 +1,11 @@
 #include "engine/network.h"
 
-#include <fmt/format.h>
-
-#include "base/error.h"
 #include "engine/adapters.h"
-#include "engine/bert.h"
+#include "engine/families.h"
 
 namespace batchwright::engine {
 
 using profile::Phase;
-
-namespace {
-
-std::unique_ptr<Body> make_body(const model::ModelConfig& config, const run::TrainingOptions& options,
-                                Parameters& parameters) {
-  if (config.architecture == model::Architecture::Bert) {
-    return std::make_unique<Bert>(config, options, parameters);
-  }
-  throw Error(ErrorKind::Unsupported, "config.json", fmt::format("model_type is \"{}\"", config.model_type),
-              "The engine trains BERT models (model_type \"bert\")");
-}
-
-}  // namespace
 
 double Network::forward_backward(const Pass& pass, const Shard& shard, double loss_scale,
                                  profile::PhaseClock* clock) const {
@@ -54,7 +38,7 @@ std::unique_ptr<Network> make_network(const model::ModelConfig& config, const ru
   std::unique_ptr<Body> body = make_body(config, options, parameters);
   std::unique_ptr<Head> head = make_head(config, options, classes, parameters);
   if (options.method == run::Method::Lora) {
-    const auto wrapped = wrapped_module_names(config, options.lora);
+    const auto wrapped = wrapped_module_names(config, options);
     body->add_adapters(parameters, wrapped, options.lora);
     head->add_adapters(parameters, wrapped, options.lora);
   }

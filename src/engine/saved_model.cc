@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <system_error>
 
 #include "base/error.h"
@@ -14,12 +15,24 @@ namespace {
 
 void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& to) {
   for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"}) {
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
+        "merges.txt", "tokenizer.model", "added_tokens.json", "chat_template.jinja"}) {
     std::error_code ignored;
     if (std::filesystem::equivalent(from, to, ignored)) return;
     if (!std::filesystem::exists(from / name)) continue;
     write_file_atomic(to / name, read_file(from / name));
   }
+}
+
+// "Bert" of BertForSequenceClassification: the family as Transformers' classes spell it.
+std::string class_prefix(const std::string& model_type) {
+  static const std::map<std::string, std::string> kPrefixes = {
+      {"bert", "Bert"},           {"roberta", "Roberta"}, {"xlm-roberta", "XLMRoberta"},
+      {"camembert", "Camembert"}, {"gpt2", "GPT2"},       {"distilbert", "DistilBert"},
+      {"llama", "Llama"},         {"qwen2", "Qwen2"},     {"qwen3", "Qwen3"},
+      {"mistral", "Mistral"}};
+  const auto found = kPrefixes.find(model_type);
+  return found == kPrefixes.end() ? "" : found->second;
 }
 
 Json with_labels(Json config, const std::vector<std::string>& names) {
@@ -28,7 +41,8 @@ Json with_labels(Json config, const std::vector<std::string>& names) {
     id2label[std::to_string(i)] = names[i];
     label2id[names[i]] = i;
   }
-  config["architectures"] = {"BertForSequenceClassification"};
+  config["architectures"] = {class_prefix(config["model_type"].get<std::string>()) +
+                             "ForSequenceClassification"};
   config["problem_type"] = "single_label_classification";
   config["id2label"] = id2label;
   config["label2id"] = label2id;
@@ -38,19 +52,21 @@ Json with_labels(Json config, const std::vector<std::string>& names) {
 
 Json adapter_config(const LoadedModel& model, const run::TrainingOptions& options) {
   const bool all = options.lora.targets == std::vector<std::string>{"all-linear"};
+  std::vector<std::string> saved = {"classifier", "score"};  // as PEFT adds for SEQ_CLS
+  saved.insert(saved.end(), options.lora.extra_trained.begin(), options.lora.extra_trained.end());
   return {{"peft_type", "LORA"},
           {"task_type", "SEQ_CLS"},
           {"base_model_name_or_path", std::filesystem::absolute(model.folder).string()},
           {"r", options.lora.rank},
           {"lora_alpha", options.lora.alpha},
           {"lora_dropout", options.lora.dropout},
-          {"target_modules", all ? wrapped_module_names(model.config, options.lora) : options.lora.targets},
-          {"modules_to_save", {"classifier", "score"}},
+          {"target_modules", all ? wrapped_module_names(model.config, options) : options.lora.targets},
+          {"modules_to_save", saved},
           {"bias", "none"},
-          {"fan_in_fan_out", false},
+          {"fan_in_fan_out", model.config.architecture == model::Architecture::Gpt2},
           {"inference_mode", true},
           {"init_lora_weights", true},
-          {"use_rslora", false},
+          {"use_rslora", options.lora.rank_stabilised},
           {"use_dora", false}};
 }
 

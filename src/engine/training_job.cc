@@ -28,13 +28,13 @@ void check_fits(const data::TokenFile& tokens, const model::ModelConfig& config,
   for (std::uint32_t row = 0; row < tokens.rows(); ++row) {
     longest = std::max<std::int64_t>(longest, tokens.length(row));
     for (const std::uint8_t type : tokens.type_ids(row))
-      second_type = second_type || type >= config.type_vocabulary;
+      second_type = second_type || (config.type_vocabulary > 0 && type >= config.type_vocabulary);
   }
-  if (longest > config.max_positions) {
-    throw Error(
-        ErrorKind::InvalidInput, "--max-length",
-        fmt::format("lets {} tokens through, and the model has {} positions", longest, config.max_positions),
-        fmt::format("Use --max-length {}", config.max_positions));
+  if (longest > config.longest_sequence()) {
+    throw Error(ErrorKind::InvalidInput, "--max-length",
+                fmt::format("lets {} tokens through, and the model has {} positions", longest,
+                            config.longest_sequence()),
+                fmt::format("Use --max-length {}", config.longest_sequence()));
   }
   if (second_type) {
     throw Error(ErrorKind::InvalidInput, token_file,

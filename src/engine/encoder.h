@@ -1,16 +1,29 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "engine/block.h"
 #include "engine/body.h"
 #include "model/config.h"
 
 namespace batchwright::engine {
 
-// BERT (Devlin et al. 2018), as Transformers' BertModel without its pooler: post-norm layers, exact GELU.
-class Bert final : public Body {
+// In what the families of BERT differ; names come from the model's module list.
+struct EncoderDescription {
+  Activation activation = Activation::Gelu;
+  double norm_epsilon = 1e-12;
+  std::int64_t position_offset = 0;  // the position embedding of a sequence's first token
+  double hidden_dropout = 0, attention_dropout = 0;
+  bool attention_output_dropout = true;  // DistilBERT has none there
+};
+
+// BERT (Devlin et al. 2018) and its relatives without pooler and head: learned positions, and layers that
+// norm the sum of a branch and its residual.
+class Encoder final : public Body {
  public:
-  Bert(const model::ModelConfig& config, const run::TrainingOptions& options, Parameters& parameters);
+  Encoder(const model::ModelConfig& config, const EncoderDescription& description,
+          const run::TrainingOptions& options, Parameters& parameters);
 
   void add_adapters(Parameters& parameters, const std::vector<std::string>& wrapped_modules,
                     const run::LoraOptions& options) override;
@@ -21,20 +34,14 @@ class Bert final : public Body {
   ParameterId word_embeddings() const override { return word_; }
 
  private:
-  struct Norm {
-    ParameterId gamma = 0, beta = 0;
-  };
   struct Layer {
     Linear qkv, attention_output, intermediate, mlp_output;
     Norm attention_norm, mlp_norm;
   };
   // Kept from forward for backward, per layer; [rows, ...] in the arena.
-  struct NormSaved {
-    std::uint32_t* mask = nullptr;
-    float *normalized = nullptr, *inverse_std = nullptr;
-  };
   struct LayerSaved {
-    float *qkv = nullptr, *lse = nullptr, *context = nullptr, *intermediate = nullptr;
+    float *qkv = nullptr, *intermediate = nullptr;
+    AttentionSaved attention;
     NormSaved attention_norm, mlp_norm;
     LinearSaved qkv_saved, attention_output_saved, intermediate_saved, mlp_output_saved;
   };
@@ -52,24 +59,19 @@ class Bert final : public Body {
     std::vector<const float*> inputs;  // of every layer; still there in backward under full checkpointing
   };
 
-  void declare(Parameters& parameters);
-  Norm declare_norm(Parameters& parameters, const std::string& name, bool trainable) const;
-
   bool is_last(const Layer& layer) const { return &layer == &layers_.back(); }
   const TokenBatch& output_rows(const Shard& shard, const Layer& layer) const;
   // The last layer's attention runs for all rows and its output is taken at the wanted ones.
   bool takes_rows(const Shard& shard, const Layer& layer) const {
     return is_last(layer) && shard.wants != WantedRows::All;
   }
+  Attention attention_shape(const Pass& pass, std::int64_t layer) const;
   Attention attention(const Pass& pass, const Shard& shard, const Layer& layer, const float* qkv) const;
+  std::int64_t position_start() const { return description_.position_offset * config_.hidden; }
 
   void embed(const Pass& pass, const TokenBatch& batch, Saved& saved) const;
   void layer_forward(const Pass& pass, const Shard& shard, const Layer& layer, const float* x,
                      const Scratch& scratch, float* y, LayerSaved& saved) const;
-  void attention_forward(const Pass& pass, const Shard& shard, const Layer& layer, const Scratch& scratch,
-                         LayerSaved& saved) const;
-  void attention_backward(const Pass& pass, const Shard& shard, const Layer& layer, const LayerSaved& saved,
-                          const float* d_context, float* d_qkv) const;
 
   // dx, the gradient of the layer's input, may be dy's memory, and nullptr when nothing needs it.
   void layer_backward(const Pass& pass, const Shard& shard, const Layer& layer,
@@ -78,17 +80,16 @@ class Bert final : public Body {
   void mlp_backward(const Pass& pass, const TokenBatch& batch, const Layer& layer, const Scratch& scratch,
                     const LayerSaved& saved, const float* d_dense, float* dx) const;
   void embed_backward(const Pass& pass, const TokenBatch& batch, const Saved& saved, float* d) const;
-  // Recomputes gamma * normalized + beta into the arena.
-  const float* norm_output(const Pass& pass, const Norm& norm, const NormSaved& saved,
-                           std::int64_t rows) const;
   void norm_backward(const Pass& pass, const Norm& norm, const NormSaved& saved, std::int64_t rows,
                      const float* dy, float* dz) const;
 
   model::ModelConfig config_;
-  bool trains_;
+  EncoderDescription description_;
   std::uint32_t hidden_threshold_, attention_threshold_;
-  ParameterId word_ = 0, position_ = 0, type_ = 0;
+  ParameterId word_ = 0, position_ = 0;
+  std::optional<ParameterId> type_;
   Norm embedding_norm_;
+  bool trains_embeddings_ = false;
   std::vector<Layer> layers_;
 };
 
