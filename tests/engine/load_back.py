@@ -15,7 +15,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from token_file import TokenFile  # noqa: E402
+from token_file import TokenFile, model_inputs  # noqa: E402
 
 
 def load(options, labels):
@@ -60,7 +60,7 @@ def main(words=None):
     with torch.no_grad():
         batch = tokens.padded(rows)
         batch.pop("labels")
-        expected = model(**batch).logits
+        expected = model(**model_inputs(batch, model.config)).logits
     worst = (logits - expected).abs().max().item()
     passed = worst <= options.tolerance
     print(f"{'ok  ' if passed else 'FAIL'} logits of {len(rows)} rows: {worst:.2e} (at most {options.tolerance:.0e})")

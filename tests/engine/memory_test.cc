@@ -70,28 +70,31 @@ TEST_F(MemoryLimit, TheSteadyStateAllocatesNothing) {
 
 TEST_F(MemoryLimit, ThePeakGrowsWithTheMicroBatchAndWithPaddingAndFallsWithCheckpointing) {
   install_memory_counter(0);
-  const SmallModel small;
-  const auto options = small.options(run::Method::Lora);
-  const auto tokens = small.tokens();
-  const auto model = small.load(options);
-  Stepper stepper(*model, tokens, options);
-  const auto peak = [&](std::int64_t micro, data::Layout layout) {
-    stepper.release_activations();
-    reset_peak_bytes();
-    stepper.accumulate(small.rows(), {.micro_batch = micro, .layout = layout}, 0);
-    return memory_counts().peak_bytes;
-  };
-  const auto checkpointed = [&](Checkpointing checkpointing) {
-    stepper.release_activations();
-    reset_peak_bytes();
-    stepper.accumulate(small.rows(), {.micro_batch = 24, .checkpointing = checkpointing}, 0);
-    return memory_counts().peak_bytes;
-  };
-  EXPECT_LT(checkpointed(Checkpointing::Selective), checkpointed(Checkpointing::None));
-  EXPECT_LT(checkpointed(Checkpointing::Full), checkpointed(Checkpointing::Selective));
-  EXPECT_LT(peak(2, data::Layout::Packed), peak(8, data::Layout::Packed));
-  EXPECT_LT(peak(8, data::Layout::Packed), peak(24, data::Layout::Packed));
-  EXPECT_LT(peak(24, data::Layout::Packed), peak(24, data::Layout::Arrival));
+  for (const char* family : {"bert", "gpt2", "qwen3"}) {
+    SCOPED_TRACE(family);
+    const SmallModel small(family);
+    const auto options = small.options(run::Method::Lora);
+    const auto tokens = small.tokens();
+    const auto model = small.load(options);
+    Stepper stepper(*model, tokens, options);
+    const auto peak = [&](std::int64_t micro, data::Layout layout) {
+      stepper.release_activations();
+      reset_peak_bytes();
+      stepper.accumulate(small.rows(), {.micro_batch = micro, .layout = layout}, 0);
+      return memory_counts().peak_bytes;
+    };
+    const auto checkpointed = [&](Checkpointing checkpointing) {
+      stepper.release_activations();
+      reset_peak_bytes();
+      stepper.accumulate(small.rows(), {.micro_batch = 24, .checkpointing = checkpointing}, 0);
+      return memory_counts().peak_bytes;
+    };
+    EXPECT_LT(checkpointed(Checkpointing::Selective), checkpointed(Checkpointing::None));
+    EXPECT_LT(checkpointed(Checkpointing::Full), checkpointed(Checkpointing::Selective));
+    EXPECT_LT(peak(2, data::Layout::Packed), peak(8, data::Layout::Packed));
+    EXPECT_LT(peak(8, data::Layout::Packed), peak(24, data::Layout::Packed));
+    EXPECT_LT(peak(24, data::Layout::Packed), peak(24, data::Layout::Arrival));
+  }
 }
 
 }  // namespace

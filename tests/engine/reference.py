@@ -17,13 +17,19 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
-from token_file import TokenFile  # noqa: E402
+from token_file import TokenFile, model_inputs  # noqa: E402
+
+
+# What the families call their dropout rates.
+DROPOUT_RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout", "attention_dropout",
+                 "seq_classif_dropout", "embd_pdrop", "attn_pdrop", "resid_pdrop")
 
 
 def load_model(folder, adapter, dtype=torch.float32):
     config = transformers.AutoConfig.from_pretrained(folder)
-    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
-    config.classifier_dropout = 0.0
+    for name in DROPOUT_RATES:
+        if hasattr(config, name):
+            setattr(config, name, 0.0)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, config=config, dtype=dtype)
     if adapter:
         import peft
@@ -65,7 +71,7 @@ def run(options):
     scheduler = transformers.get_scheduler(options.schedule, optimizer, options.warmup_steps, options.steps)
     record = {"losses": [], "gradient_norms": [], "learning_rates": []}
     for step, window in enumerate(windows):
-        output = model(**tokens.padded(window))
+        output = model(**model_inputs(tokens.padded(window), model.config))
         optimizer.zero_grad()
         output.loss.backward()
         if step == 0:

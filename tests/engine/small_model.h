@@ -17,19 +17,15 @@
 
 namespace batchwright::engine::test {
 
-// A BERT small enough for a test, with random weights on disk, and random rows of very different lengths.
+// A model small enough for a test, of one of three families that between them have every block's features
+// (norm kinds, grouped heads, rotary positions, normed heads, a window, every dropout), with random weights
+// on disk, and random rows of very different lengths.
 class SmallModel {
  public:
-  SmallModel() {
+  explicit SmallModel(const std::string& family = "bert") {
     char pattern[] = "/tmp/batchwright-engine-XXXXXX";
     folder = ::mkdtemp(pattern);
-    const Json config = {
-        {"model_type", "bert"},          {"hidden_size", 40},          {"num_hidden_layers", 3},
-        {"num_attention_heads", 5},      {"intermediate_size", 72},    {"vocab_size", 60},
-        {"max_position_embeddings", 64}, {"type_vocab_size", 2},       {"layer_norm_eps", 1e-12},
-        {"hidden_act", "gelu"},          {"hidden_dropout_prob", 0.1}, {"attention_probs_dropout_prob", 0.2},
-        {"initializer_range", 0.02}};
-    write_file_atomic(folder / "config.json", config.dump());
+    write_file_atomic(folder / "config.json", config_of(family).dump());
     write_weights();
     write_tokens();
   }
@@ -70,6 +66,26 @@ class SmallModel {
   std::filesystem::path folder;
 
  private:
+  static Json config_of(const std::string& family) {
+    if (family == "gpt2") {
+      return {{"model_type", "gpt2"}, {"n_embd", 40},      {"n_layer", 3},
+              {"n_head", 5},          {"vocab_size", 60},  {"n_positions", 64},
+              {"embd_pdrop", 0.1},    {"attn_pdrop", 0.2}, {"resid_pdrop", 0.1}};
+    }
+    if (family == "qwen3") {
+      return {{"model_type", "qwen3"},      {"hidden_size", 40},        {"num_hidden_layers", 3},
+              {"num_attention_heads", 4},   {"num_key_value_heads", 2}, {"head_dim", 12},
+              {"intermediate_size", 72},    {"vocab_size", 60},         {"max_position_embeddings", 64},
+              {"hidden_act", "silu"},       {"attention_dropout", 0.2}, {"attention_bias", true},
+              {"use_sliding_window", true}, {"sliding_window", 9},      {"max_window_layers", 1}};
+    }
+    return {
+        {"model_type", "bert"},          {"hidden_size", 40},          {"num_hidden_layers", 3},
+        {"num_attention_heads", 5},      {"intermediate_size", 72},    {"vocab_size", 60},
+        {"max_position_embeddings", 64}, {"type_vocab_size", 2},       {"layer_norm_eps", 1e-12},
+        {"hidden_act", "gelu"},          {"hidden_dropout_prob", 0.1}, {"attention_probs_dropout_prob", 0.2},
+        {"initializer_range", 0.02}};
+  }
   void write_weights() {
     const auto config = model::read_model_config(folder);
     std::vector<std::vector<float>> values;
@@ -79,7 +95,7 @@ class SmallModel {
     for (const auto& tensor : shapes) {
       RandomStream random(1, RandomUse::Test, values.size());
       values.emplace_back(static_cast<std::size_t>(tensor.elements()));
-      const bool norm_weight = tensor.name.ends_with("LayerNorm.weight");
+      const bool norm_weight = tensor.shape.size() == 1 && tensor.name.ends_with(".weight");
       for (float& x : values.back()) x = static_cast<float>((norm_weight ? 1 : 0) + 0.15 * random.normal());
       tensors.push_back({tensor.name, tensor.shape, values.back()});
     }

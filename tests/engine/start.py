@@ -1,12 +1,13 @@
 """Makes the folders from which the engine and Transformers both start, so that their first weights are the same bits.
 
     start.py OUT --base MODEL [--labels 2] [--lora RANK] [--targets query,value]    the model's weights plus a head
-    start.py OUT --random [--layers 2 --hidden 32 --heads 4 ...]                    a small BERT with random weights
+    start.py OUT --random [--family gpt2] [--layers 2 --hidden 32 --heads 4 ...]    a small model with random weights
 
 OUT becomes a Hugging Face folder with a sequence classification head; with --lora, OUT/adapter is a PEFT adapter whose
 B is not zero (with PEFT's own zero B, the gradient of every A would be zero and prove nothing).
 """
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -19,14 +20,43 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_ma
 WORDS = "the a movie film was is not very good bad great dull plot of and but it i we never again".split()
 
 
+def encoder_settings(options, **names):
+    return {"vocab_size": options.vocab, "hidden_size": options.hidden, "num_hidden_layers": options.layers,
+            "num_attention_heads": options.heads, "intermediate_size": options.intermediate or 4 * options.hidden,
+            "max_position_embeddings": options.positions, "hidden_act": options.activation or "gelu",
+            "layer_norm_eps": options.layer_norm_eps} | names
+
+
+def decoder_settings(options):
+    return {"vocab_size": options.vocab, "hidden_size": options.hidden, "num_hidden_layers": options.layers,
+            "num_attention_heads": options.heads, "num_key_value_heads": options.kv_heads or options.heads // 2,
+            "intermediate_size": options.intermediate or 2 * options.hidden, "rms_norm_eps": 1e-5,
+            "max_position_embeddings": options.positions}
+
+
+def settings_of(family, options):
+    """The arguments of the family's configuration class for a small model."""
+    if family == "bert":
+        return encoder_settings(options)
+    if family == "roberta":  # positions start behind the padding's
+        return encoder_settings(options, type_vocab_size=1, max_position_embeddings=options.positions + 1)
+    if family == "distilbert":
+        return {"vocab_size": options.vocab, "dim": options.hidden, "n_layers": options.layers, "n_heads": options.heads,
+                "hidden_dim": options.intermediate or 4 * options.hidden, "max_position_embeddings": options.positions}
+    if family == "gpt2":
+        return {"vocab_size": options.vocab, "n_embd": options.hidden, "n_layer": options.layers, "n_head": options.heads,
+                "n_positions": options.positions}
+    return decoder_settings(options)
+
+
+def random_config(options):
+    settings = settings_of(options.family, options) | {"num_labels": options.labels, "pad_token_id": 0}
+    return transformers.AutoConfig.for_model(options.family, **settings | json.loads(options.settings))
+
+
 def random_model(options):
-    config = transformers.BertConfig(
-        vocab_size=options.vocab, hidden_size=options.hidden, num_hidden_layers=options.layers,
-        num_attention_heads=options.heads, intermediate_size=options.intermediate or 4 * options.hidden,
-        max_position_embeddings=options.positions, hidden_act=options.activation, layer_norm_eps=options.layer_norm_eps,
-        num_labels=options.labels)
-    model = transformers.BertForSequenceClassification(config)
-    # Transformers starts biases at 0 and layer norms at 1: random ones show a term that is left out.
+    model = transformers.AutoModelForSequenceClassification.from_config(random_config(options))
+    # Transformers starts biases at 0 and norms at 1: random ones show a term that is left out.
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
@@ -45,7 +75,8 @@ def write_tokenizer(folder):
 def based_model(options):
     model = transformers.AutoModelForSequenceClassification.from_pretrained(options.base, num_labels=options.labels)
     # Transformers starts the head's bias at 0.
-    torch.nn.init.normal_(model.classifier.bias, std=0.02)
+    if getattr(getattr(model, "classifier", None), "bias", None) is not None:
+        torch.nn.init.normal_(model.classifier.bias, std=0.02)
     return model
 
 
@@ -54,7 +85,8 @@ def write_adapter(folder, model, options):
     targets = options.targets if options.targets == "all-linear" else options.targets.split(",")
     adapted = peft.get_peft_model(model, peft.LoraConfig(
         r=options.lora, lora_alpha=options.alpha, lora_dropout=0.0, task_type="SEQ_CLS", target_modules=targets,
-        modules_to_save=["classifier"]))
+        modules_to_save=options.extra.split(",") if options.extra else None, use_rslora=options.rslora,
+        fan_in_fan_out=model.config.model_type == "gpt2"))
     with torch.no_grad():
         for name, parameter in adapted.named_parameters():
             if "lora_B" in name:
@@ -72,10 +104,15 @@ def parse_arguments(words=None):
     parser.add_argument("--lora", type=int, default=0, help="rank; 0: no adapter")
     parser.add_argument("--alpha", type=float, default=32)
     parser.add_argument("--targets", default="all-linear")
+    parser.add_argument("--extra", default="", help="modules that train in full beside the adapters")
+    parser.add_argument("--rslora", action="store_true")
+    parser.add_argument("--family", default="bert", help="model_type of the random model")
+    parser.add_argument("--settings", default="{}", help="JSON: more arguments of its configuration class")
+    parser.add_argument("--shards", action="store_true", help="weights in several files with an index")
     for name, value in (("layers", 2), ("hidden", 32), ("heads", 4), ("intermediate", 0), ("vocab", 128),
-                        ("positions", 128)):
+                        ("positions", 128), ("kv-heads", 0)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--activation", default="gelu")
+    parser.add_argument("--activation", default="")
     parser.add_argument("--layer-norm-eps", type=float, default=1e-12)
     options = parser.parse_args(words)
     if bool(options.base) == options.random:
@@ -89,7 +126,7 @@ def main(words=None):
     torch.manual_seed(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
     model = random_model(options) if options.random else based_model(options)
-    model.save_pretrained(options.out)
+    model.save_pretrained(options.out, max_shard_size="20KB" if options.shards else "5GB")
     if options.random:
         write_tokenizer(options.out)
     else:

@@ -43,3 +43,9 @@ class TokenFile:
             batch["attention_mask"][i, :end - begin] = 1
         batch["labels"] = torch.tensor([int(self.labels[row]) for row in rows])
         return batch
+
+
+def model_inputs(batch, config):
+    """The fields that this family's model takes: only BERT and RoBERTa have token types (GPT-2 would add word embeddings)."""
+    return {name: value for name, value in batch.items()
+            if name != "token_type_ids" or getattr(config, "type_vocab_size", 0) > 0}
