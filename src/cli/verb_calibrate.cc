@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/table.h"
@@ -25,7 +26,7 @@ struct CalibrateOptions {
 hardware::Calibration measure(const CalibrateOptions& options) {
   const double seconds = parse_seconds(options.budget, "--budget");
   if (seconds < 1 || seconds > 600) throw Error(ErrorKind::Usage, "--budget", "must lie between 1s and 10m");
-  const int threads = options.threads > 0 ? options.threads : hardware::usable_threads();
+  const int threads = options.threads > 0 ? options.threads : usable_cores();
   ProcessOptions process;
   process.command = {data::python_interpreter(), "-m",        "batchwright.calibrate",       "--threads",
                      std::to_string(threads),    "--seconds", fmt::format("{:.3f}", seconds)};

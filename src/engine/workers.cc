@@ -1,20 +1,13 @@
 #include "engine/workers.h"
 
-#include <sched.h>
-
+#include "base/cores.h"
 #include "engine/cpu_ops.h"
 
 namespace batchwright::engine {
 
-int available_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return CPU_COUNT(&set);
-}
-
 Workers::Workers(int threads) {
   use_one_gemm_thread();
-  const int count = threads > 0 ? threads : available_cores();
+  const int count = threads > 0 ? threads : usable_cores();
   for (int i = 1; i < count; ++i) threads_.emplace_back([this, i] { loop(i); });
 }
 

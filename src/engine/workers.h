@@ -35,7 +35,4 @@ class Workers {
   std::exception_ptr failure_;
 };
 
-// Cores in this process's affinity mask.
-int available_cores();
-
 }  // namespace batchwright::engine

@@ -1,13 +1,13 @@
 #include "hardware/calibration.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -58,7 +58,7 @@ Device cpu_device() {
   device.architecture = "CPU";
   device.memory_bytes = machine_memory_bytes();
   device.usable_bytes = device.memory_bytes / 10 * 9;
-  device.multiprocessors = usable_threads();
+  device.multiprocessors = usable_cores();
   const auto calibration = stored_calibration();
   if (calibration) {
     device.multiprocessors = calibration->threads;
@@ -167,13 +167,6 @@ std::int64_t machine_memory_bytes() {
 std::string processor_name() {
   const std::string name = value_of_line("/proc/cpuinfo", "model name");
   return name.empty() ? "CPU" : name;
-}
-
-int usable_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
 }
 
 }  // namespace batchwright::hardware

@@ -49,9 +49,8 @@ void store_calibration(const Calibration& calibration);
 // (auto only), else its CPU, calibrated or by rule of thumb (its `source` says which).
 Device this_machine(bool cpu_only);
 
-// /proc/meminfo, /proc/cpuinfo and the affinity mask of this process.
+// /proc/meminfo and /proc/cpuinfo.
 std::int64_t machine_memory_bytes();
 std::string processor_name();
-int usable_threads();
 
 }  // namespace batchwright::hardware

@@ -60,7 +60,6 @@ TEST_F(StoredCalibration, ADamagedFileIsAnErrorThatNamesIt) {
 
 TEST(Machine, HasMemoryAndThreads) {
   EXPECT_GT(machine_memory_bytes(), 1ll << 20);
-  EXPECT_GE(usable_threads(), 1);
   EXPECT_FALSE(processor_name().empty());
 }
 
