@@ -12,6 +12,25 @@ std::string python_for_tests() { return "@BATCHWRIGHT_PYTHON@"; }
 }  // namespace batchwright
 ]] @ONLY)
 
+# What nearly every test includes, compiled once a preset. The engine's tests see other macros and do without.
+set(BATCHWRIGHT_TEST_PCH ${CMAKE_BINARY_DIR}/generated/test_pch.cc)
+file(CONFIGURE OUTPUT ${BATCHWRIGHT_TEST_PCH} CONTENT "// Carries the tests' precompiled headers.\n")
+function(batchwright_test_headers name)
+  if(name STREQUAL engine)
+    return()
+  endif()
+  if(NOT TARGET batchwright_test_pch)
+    add_library(batchwright_test_pch OBJECT ${BATCHWRIGHT_TEST_PCH})
+    target_link_libraries(batchwright_test_pch PRIVATE batchwright_base batchwright_flags GTest::gtest_main)
+    # The flags of an executable, as which the tests are compiled.
+    set_target_properties(batchwright_test_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(batchwright_test_pch PRIVATE -fPIE)
+    target_precompile_headers(batchwright_test_pch PRIVATE <algorithm> <cmath> <filesystem> <fstream> <string>
+      <vector> <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp>)
+  endif()
+  target_precompile_headers(${name}_test REUSE_FROM batchwright_test_pch)
+endfunction()
+
 function(batchwright_room_tests name)
   if(NOT BATCHWRIGHT_TESTS)
     return()
@@ -23,6 +42,7 @@ function(batchwright_room_tests name)
   add_executable(${name}_test ${tests} ${BATCHWRIGHT_TEST_PATHS})
   target_link_libraries(${name}_test PRIVATE ${ARGN} batchwright_flags GTest::gtest_main)
   target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  batchwright_test_headers(${name})
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${name})
 endfunction()
 
@@ -109,16 +129,20 @@ function(batchwright_engine)
   target_compile_options(batchwright_engine PUBLIC ${torch_flags})
   # The torch wheel ships headers of another fmt than Debian's library: take them as headers alone.
   target_compile_definitions(batchwright_engine PUBLIC FMT_HEADER_ONLY)
+  target_precompile_headers(batchwright_engine PRIVATE <algorithm> <cstdint> <filesystem> <map> <memory> <optional>
+    <span> <string> <string_view> <vector> <fmt/format.h> <nlohmann/json.hpp>)
   target_link_libraries(batchwright_engine PRIVATE batchwright_flags PUBLIC ${ROOM_USES} ${TORCH_LIBRARIES})
   # The vector kernels, once for each instruction set; kernels.cc picks at run time. -ffp-contract: fused multiply-add.
   set(kernel_flags "-O3;-ffp-contract=fast;-fno-math-errno;-Wno-psabi;-Wno-ignored-attributes")
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/engine/kernels_baseline.cc PROPERTIES COMPILE_OPTIONS "${kernel_flags}")
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/engine/kernels_baseline.cc PROPERTIES
+    COMPILE_OPTIONS "${kernel_flags}" SKIP_PRECOMPILE_HEADERS ON)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     target_compile_definitions(batchwright_engine PRIVATE BATCHWRIGHT_X86)
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/engine/kernels_avx2.cc PROPERTIES
-      COMPILE_OPTIONS "${kernel_flags};-mavx2;-mfma")
+      COMPILE_OPTIONS "${kernel_flags};-mavx2;-mfma" SKIP_PRECOMPILE_HEADERS ON)
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/engine/kernels_avx512.cc PROPERTIES
-      COMPILE_OPTIONS "${kernel_flags};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512")
+      COMPILE_OPTIONS "${kernel_flags};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512"
+      SKIP_PRECOMPILE_HEADERS ON)
   endif()
   add_executable(batchwright-engine ${CMAKE_SOURCE_DIR}/src/engine/main.cc)
   target_link_libraries(batchwright-engine PRIVATE batchwright_engine batchwright_flags)
