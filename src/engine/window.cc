@@ -50,6 +50,23 @@ std::vector<std::vector<std::uint32_t>> deal(std::span<const std::int64_t> loads
   return dealt;
 }
 
+// Which thread runs which part of a micro-batch, so that all threads end together: the heaviest part goes to
+// the thread that has least to do so far. `busy` are the threads' loads before, and then after.
+std::vector<std::size_t> threads_for(const std::vector<std::int64_t>& part_loads,
+                                     std::vector<std::int64_t>& busy) {
+  std::vector<std::size_t> parts(part_loads.size()), threads(part_loads.size());
+  std::iota(parts.begin(), parts.end(), std::size_t{0});
+  std::iota(threads.begin(), threads.end(), std::size_t{0});
+  std::stable_sort(parts.begin(), parts.end(), [&](auto a, auto b) { return part_loads[a] > part_loads[b]; });
+  std::stable_sort(threads.begin(), threads.end(), [&](auto a, auto b) { return busy[a] < busy[b]; });
+  std::vector<std::size_t> thread_of(part_loads.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    thread_of[parts[i]] = threads[i];
+    busy[threads[i]] += part_loads[parts[i]];
+  }
+  return thread_of;
+}
+
 }  // namespace
 
 WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
@@ -63,6 +80,7 @@ WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint3
   WindowPlan plan;
   plan.shards.resize(team);
   plan.micro_steps = static_cast<std::int64_t>(micro_batches.size());
+  std::vector<std::int64_t> busy(team, 0);
   std::vector<Shard> whole;
   std::vector<std::int64_t> whole_loads;
   for (const data::MicroBatch& micro : micro_batches) {
@@ -78,18 +96,23 @@ WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint3
     plan.real_tokens += micro.real_tokens;
     plan.padded_tokens += std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
     const bool shared = micro.members.size() >= team;
-    const auto parts = deal(loads, shared ? team : 1);
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      Shard shard;
+    std::vector<Shard> shards;
+    std::vector<std::int64_t> shard_loads;
+    for (const auto& part : deal(loads, shared ? team : 1)) {
+      Shard& shard = shards.emplace_back();
       shard.wants = wants;
-      for (const std::uint32_t i : parts[part]) append_row(tokens, rows[micro.members[i]], loads[i], shard);
+      for (const std::uint32_t i : part) append_row(tokens, rows[micro.members[i]], loads[i], shard);
       plan.targets += static_cast<std::int64_t>(shard.targets.size());
-      if (shared) {
-        plan.shards[part].push_back(std::move(shard));
-      } else {
-        whole_loads.push_back(shard.tokens.rows());
-        whole.push_back(std::move(shard));
-      }
+      shard_loads.push_back(shard.tokens.rows());
+    }
+    if (!shared) {
+      whole_loads.push_back(shard_loads.front());
+      whole.push_back(std::move(shards.front()));
+      continue;
+    }
+    const std::vector<std::size_t> thread_of = threads_for(shard_loads, busy);
+    for (std::size_t part = 0; part < shards.size(); ++part) {
+      plan.shards[thread_of[part]].push_back(std::move(shards[part]));
     }
   }
   const auto dealt = deal(whole_loads, team);
