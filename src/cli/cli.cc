@@ -54,7 +54,8 @@ std::string overview() {
 // parsing.
 bool wants_json(int argc, char** argv) {
   for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-    if (std::string_view(argv[i]) == "--json") return true;
+    const std::string_view word = argv[i];
+    if (word == "--json" || word == "--json=true" || word == "--json=1") return true;
   }
   return false;
 }
@@ -100,6 +101,37 @@ void flush_output() {
   }
 }
 
+std::string after(const std::string& text, std::string_view mark) {
+  const auto at = text.find(mark);
+  return at == std::string::npos ? "" : text.substr(at + mark.size());
+}
+
+// CLI11 says "Could not convert: --seed = x" and "The following argument was not expected: --sed".
+Error usage_error(const CLI::App& app, const Verb& verb, const CLI::ParseError& failure) {
+  const std::string text = failure.what();
+  const std::string help = fmt::format("`batchwright {} --help` lists the options", verb.name);
+  if (const std::string rest = after(text, "Could not convert: "); !rest.empty()) {
+    const std::string value = after(rest, " = ");
+    return Error(ErrorKind::Usage, rest.substr(0, rest.find(" = ")),
+                 fmt::format("'{}' is not a number that it can take", value), help);
+  }
+  if (std::string word = after(text, "not expected: "); !word.empty()) {
+    word = word.substr(0, word.find(' '));
+    if (!word.starts_with("-")) {
+      return Error(ErrorKind::Usage, word,
+                   fmt::format("is one word too many for `batchwright {}`", verb.name), help);
+    }
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::string near = nearest_choice(word.substr(0, word.find('=')), {names.begin(), names.end()});
+    return Error(ErrorKind::Usage, word, "is not an option of this verb",
+                 near.empty() ? help : fmt::format("Did you mean {}?", near));
+  }
+  return Error(ErrorKind::Usage, fmt::format("batchwright {}", verb.name), text, help);
+}
+
 int run_verb(const Verb& verb, int argc, char** argv) {
   CLI::App app{std::string(verb.summary), fmt::format("batchwright {}", verb.name)};
   app.set_help_flag();  // --help prints docs/<verb>.md, not a generated list
@@ -109,8 +141,7 @@ int run_verb(const Verb& verb, int argc, char** argv) {
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::ParseError& e) {
-    throw Error(ErrorKind::Usage, fmt::format("batchwright {}", verb.name), e.what(),
-                fmt::format("`batchwright {} --help` lists the options", verb.name));
+    throw usage_error(app, verb, e);
   }
   return code;
 }
