@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/length_statistics.h"
 #include "data/prepare.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
@@ -38,8 +39,13 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
                             arguments.options.effective_batch, training_rows),
                 "Give more rows, a smaller effective batch, or a smaller --eval-fraction");
   }
-  return {std::filesystem::absolute(input.model), std::filesystem::absolute(prepared.token_file),
-          tokens.content_id(), training_rows};
+  const data::LengthStatistics lengths = data::length_statistics(data::row_lengths(tokens));
+  return {.model_folder = std::filesystem::absolute(input.model),
+          .token_file = std::filesystem::absolute(prepared.token_file),
+          .content_id = tokens.content_id(),
+          .training_rows = training_rows,
+          .mean_tokens = lengths.mean,
+          .longest_tokens = lengths.longest};
 }
 
 Json request_of(const std::string& verb, const PreparedInput& input, const run::TrainingOptions& options) {

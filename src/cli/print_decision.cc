@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/table.h"
@@ -48,6 +49,11 @@ std::string table_of(const tune::Decision& decision) {
                    relative(result.relative, decision.recommended == i),
                    result.outcome == run::Outcome::Measured ? "" : result.why_dropped});
   }
+  for (const tune::SplitResult& cut : decision.token_cuts) {
+    table.add_row({run::to_string(cut.split), words_of(cut.outcome), step_time(cut.step_seconds),
+                   cut.peak_bytes ? format_bytes(*cut.peak_bytes) : "", relative(cut.relative, false),
+                   cut.outcome == run::Outcome::Measured ? "a token cut" : cut.why_dropped});
+  }
   return table.to_string();
 }
 
@@ -65,6 +71,10 @@ std::string saving_sentence(const tune::Decision& decision) {
 std::string advice_sentence(const tune::Decision& decision) {
   if (!decision.largest_that_fits || !decision.largest_and_neighbours || !decision.recommended) return "";
   const auto name = [&](std::size_t i) { return run::to_string(decision.trials[i].split); };
+  const auto measured =
+      std::count_if(decision.trials.begin(), decision.trials.end(),
+                    [](const tune::SplitResult& result) { return result.step_seconds.has_value(); });
+  if (measured < 2) return "";  // one time alone judges nobody's advice
   if (decision.largest_that_fits == decision.recommended) {
     return fmt::format("The common advice, the largest micro-batch that fits ({}), is right here.\n",
                        name(*decision.largest_that_fits));
@@ -75,6 +85,20 @@ std::string advice_sentence(const tune::Decision& decision) {
       "The common advice, the largest micro-batch that fits ({}), would be {:+.1f} %; trying the next two "
       "smaller ones too would find {}.\n",
       name(*decision.largest_that_fits), 100 * (largest->mid - 1), name(*decision.largest_and_neighbours));
+}
+
+// A token cut is no exact split, so it is offered, not recommended, and only when it is surely faster.
+std::string token_cut_sentence(const tune::Decision& decision) {
+  const tune::SplitResult* best = nullptr;
+  for (const tune::SplitResult& cut : decision.token_cuts) {
+    if (cut.relative && (best == nullptr || cut.relative->mid < best->relative->mid)) best = &cut;
+  }
+  if (best == nullptr || !(best->relative->high < 1)) return "";
+  return fmt::format(
+      "Micro-batches filled to {} tokens instead of a fixed number of examples (--micro-tokens {}) would "
+      "take {} "
+      "less time a step, with the same gradient.\n",
+      best->split.micro_tokens, best->split.micro_tokens, format_percent(1 - best->relative->mid));
 }
 
 std::string capitalised(std::string text) {
@@ -89,7 +113,8 @@ std::string describe(const tune::Decision& decision) {
   if (!decision.recommended) return text + capitalised(decision.reason) + ".\n";
   text +=
       fmt::format("Recommended: --split {}\n", run::to_string(decision.trials[*decision.recommended].split));
-  text += capitalised(decision.reason) + ".\n" + saving_sentence(decision) + advice_sentence(decision);
+  text += capitalised(decision.reason) + ".\n" + saving_sentence(decision) + advice_sentence(decision) +
+          token_cut_sentence(decision);
   if (!decision.explanation.sentence.empty()) text += decision.explanation.sentence + "\n";
   if (!decision.confirmed_on_worst_batch)
     text += "It was not confirmed on the longest examples of the data.\n";

@@ -40,6 +40,23 @@ void refuse_unknown_options(const CLI::App& app, TrainingArguments& arguments) {
   }
 }
 
+void check_micro_tokens(const TrainingArguments& a) {
+  if (a.micro_tokens < 1) {
+    throw Error(ErrorKind::Usage, "--micro-tokens",
+                fmt::format("must be at least 1, and is {}", a.micro_tokens),
+                "It is the number of real tokens that a micro-batch is filled to");
+  }
+  if (!a.split.empty()) {
+    throw Error(ErrorKind::Usage, "--micro-tokens", "and --split are two ways to cut the effective batch",
+                "Give one of them");
+  }
+  if (a.options.layout != "auto" && a.options.layout != "packed") {
+    throw Error(ErrorKind::Usage, "--micro-tokens",
+                fmt::format("packs its micro-batches, and --layout is {}", a.options.layout),
+                "Leave --layout out");
+  }
+}
+
 }  // namespace
 
 void add_training_options(CLI::App& app, TrainingArguments& a) {
@@ -47,6 +64,7 @@ void add_training_options(CLI::App& app, TrainingArguments& a) {
   app.add_option("words", a.words);
   app.add_option("--effective-batch", a.options.effective_batch);
   app.add_option("--split", a.split);
+  app.add_option("--micro-tokens", a.micro_tokens);
   app.add_option("--layout", a.options.layout);
   app.add_option("--checkpointing", a.options.checkpointing);
   app.add_option("--method", a.method);
@@ -96,6 +114,9 @@ void finish(const CLI::App& app, TrainingArguments& a) {
     a.options.method = run::Method::Lora;
     a.options.lora.rank = *a.lora;
   }
+  if (app.count("--learning-rate") == 0 && a.options.method == run::Method::Full) {
+    a.options.learning_rate = run::kFullLearningRate;
+  }
   if (!a.schedule.empty()) a.options.schedule = run::parse_schedule(a.schedule, "--schedule");
   if (app.count("--lora-targets") > 0) a.options.lora.targets = split_at_commas(a.lora_targets);
   if (!a.lora_extra_trained.empty()) a.options.lora.extra_trained = split_at_commas(a.lora_extra_trained);
@@ -109,6 +130,7 @@ void finish(const CLI::App& app, TrainingArguments& a) {
     a.budget_seconds = parse_seconds(a.budget, "--budget");
     if (*a.budget_seconds <= 0) throw Error(ErrorKind::Usage, "--budget", "must be above 0");
   }
+  if (app.count("--micro-tokens") > 0) check_micro_tokens(a);
   a.options.check();
   if (!a.split.empty() && a.split != "auto") {
     const run::Split split = run::parse_split(a.split, "--split");

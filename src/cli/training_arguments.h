@@ -13,7 +13,8 @@ namespace batchwright::cli {
 // checked them, so that every error names its option.
 struct TrainingArguments {
   run::TrainingOptions options;
-  std::string split;  // "", "auto" or "8x4"
+  std::string split;              // "", "auto" or "8x4"
+  std::int64_t micro_tokens = 0;  // 0: not given
   std::string text_column = "text", text_pair_column = "text_pair", label_column = "label";
   std::string run_folder;  // empty: a folder named after the request
   std::optional<double> budget_seconds;

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "run/engine.h"
 #include "tune/remedies.h"
 #include "tune/splits.h"
+#include "tune/token_cuts.h"
 
 namespace batchwright::cli {
 namespace {
@@ -29,7 +30,7 @@ run::EngineJob trials_job(const TuningPlan& plan, const run::TrainingOptions& op
 
 // As many as the engine will use: --threads, or every core that this process may use.
 std::int64_t threads_of(const run::TrainingOptions& options) {
-  return options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  return options.threads > 0 ? options.threads : usable_cores();
 }
 
 std::vector<tune::Remedy> measure_remedies(const TuningPlan& plan, const std::filesystem::path& folder,
@@ -75,6 +76,7 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
   Json request = request_of("tune", plan.input, plan.options);
   request["exhaustive"] = plan.exhaustive;
   request["allow_inexact"] = plan.allow_inexact;
+  request["micro_tokens"] = plan.micro_tokens;
   run::find_engine();  // before a folder is made
   TuningResult result;
   result.folder = plan.run_folder.empty() ? default_run_folder("tune", request) : plan.run_folder;
@@ -90,6 +92,12 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
   search.exhaustive = plan.exhaustive;
   search.layout = plan.options.layout;
   search.checkpointing = plan.options.checkpointing;
+  if (!plan.exhaustive) {
+    search.token_cuts =
+        plan.micro_tokens > 0
+            ? std::vector{run::Split::of_tokens(plan.micro_tokens)}
+            : tune::token_cuts(plan.input.mean_tokens, plan.input.longest_tokens, search.effective_batch);
+  }
   run::TrialRunner runner(run::engine_command(trials_job(plan, plan.options, folder.path()), folder.path()),
                           &interrupt,
                           [&](const std::string& text, std::optional<double>) { progress.update(text); });

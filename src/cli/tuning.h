@@ -15,6 +15,7 @@ struct TuningPlan {
   PreparedInput input;
   run::TrainingOptions options;
   bool exhaustive = false, allow_inexact = false, overwrite = false;
+  std::int64_t micro_tokens = 0;  // the one token budget to time beside the splits; 0: choose some
   std::optional<double> budget_seconds;
   std::filesystem::path run_folder;  // empty: named after the request
 };

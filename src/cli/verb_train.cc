@@ -94,6 +94,11 @@ std::string describe_summary(const Json& summary) {
   }
   if (const auto loss = number(evaluation, "loss")) text += fmt::format("Held-out loss: {:.4f}\n", *loss);
   const auto steps = number(summary, "steps"), seconds = number(summary, "seconds");
+  const auto planned = number(summary, "planned_steps");
+  if (steps && planned && summary.value("interrupted", false)) {
+    text += fmt::format("INTERRUPTED after step {:.0f} of {:.0f}; the same command goes on from there\n",
+                        *steps, *planned);
+  }
   if (steps && seconds) text += fmt::format("Trained {:.0f} steps in {}\n", *steps, format_seconds(*seconds));
   if (summary.contains("model_folder") && summary.at("model_folder").is_string()) {
     text += fmt::format("Model: {}\n", summary.at("model_folder").get<std::string>());
@@ -119,6 +124,8 @@ struct ChosenSplit {
 ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& input,
                          const std::filesystem::path& folder, const InterruptGuard& interrupt,
                          Progress& progress) {
+  if (arguments.training.micro_tokens > 0)
+    return {run::Split::of_tokens(arguments.training.micro_tokens), std::nullopt};
   if (arguments.training.split != "auto")
     return {run::parse_split(arguments.training.split, "--split"), std::nullopt};
   TuningPlan plan;
@@ -152,6 +159,7 @@ int train(const TrainArguments& arguments) {
       prepare_input(model_and_data(arguments.training, "train"), arguments.training, interrupt, progress);
   Json request = request_of("train", input, arguments.training.options);
   request["split"] = arguments.training.split;
+  request["micro_tokens"] = arguments.training.micro_tokens;
   run::find_engine();  // before a folder is made
   const std::filesystem::path path = training_folder(arguments, request);
   const bool goes_on = !arguments.training.overwrite && can_go_on(path);
@@ -208,8 +216,8 @@ int train(const TrainArguments& arguments) {
     summary["run_folder"] = path.string();
     fmt::print("{}\n", dump_line(summary));
   } else {
-    fmt::print("Split: {}\n{}{}Run folder: {}\n", run::to_string(chosen.split),
-               describe_summary(outcome.summary),
+    fmt::print("{}: {}\n{}{}Run folder: {}\n", chosen.split.is_token_cut() ? "Token cut" : "Split",
+               run::to_string(chosen.split), describe_summary(outcome.summary),
                chosen.decision ? describe_saving(*chosen.decision, steps) : "", path.string());
   }
   return outcome.interrupted ? exit_code(ErrorKind::Interrupted) : 0;

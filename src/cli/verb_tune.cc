@@ -79,6 +79,7 @@ TuningResult tune_model(const TuneArguments& arguments, const InterruptGuard& in
   plan.options = arguments.training.options;
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
+  plan.micro_tokens = arguments.training.micro_tokens;
   plan.budget_seconds = arguments.training.budget_seconds;
   plan.run_folder = arguments.training.run_folder;
   plan.overwrite = arguments.training.overwrite;

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/table.h"
@@ -17,36 +19,69 @@
 namespace batchwright::cli {
 namespace {
 
-std::string cell(const Json& value) {
-  return value.is_number() ? fmt::format("{:.1e}", value.get<double>()) : "-";
+std::string name_of_cut(const Json& row) {
+  if (row.at("micro_tokens").is_number()) {
+    return run::to_string(run::Split::of_tokens(row.at("micro_tokens").get<std::int64_t>()));
+  }
+  return run::to_string(
+      {row.at("micro_batch").get<std::int64_t>(), row.at("accumulation_steps").get<std::int64_t>(), 1, 0});
+}
+
+// What the rows of one cut say together: a person looks at 54 rows only when something is wrong.
+struct CutSummary {
+  std::string name;
+  std::int64_t same = 0, different = 0, out_of_memory = 0;
+  double worst = -1;
+  std::string worst_tensor, worst_mode;
+
+  void add(const Json& row) {
+    const std::string verdict = row.at("verdict").get<std::string>();
+    ++(verdict == "same" ? same : verdict == "different" ? different : out_of_memory);
+    const Json& difference = row.at("max_relative_gradient_difference");
+    if (!difference.is_number() || !(difference.get<double>() > worst)) return;
+    worst = difference.get<double>();
+    worst_tensor = row.at("worst_tensor").is_string() ? row.at("worst_tensor").get<std::string>() : "";
+    worst_mode = fmt::format("{}, checkpointing {}", row.at("layout").get<std::string>(),
+                             row.at("checkpointing").get<std::string>());
+  }
+  std::string verdict() const {
+    if (different > 0) return fmt::format("{} DIFFER", different);
+    return same > 0 ? "same" : "out of memory";
+  }
+};
+
+std::vector<CutSummary> by_cut(const Json& rows) {
+  std::vector<CutSummary> cuts;
+  for (const Json& row : rows) {
+    if (const std::string name = name_of_cut(row); cuts.empty() || cuts.back().name != name) {
+      cuts.emplace_back().name = name;
+    }
+    cuts.back().add(row);
+  }
+  return cuts;
 }
 
 void print_table(const Json& result) {
-  Table table({{"split", Align::Left},
-               {"layout", Align::Left},
-               {"checkpointing", Align::Left},
-               {"gradient difference"},
-               {"loss difference"},
+  Table table({{"cut", Align::Left},
+               {"ways"},
                {"verdict", Align::Left},
-               {"worst tensor", Align::Left}});
+               {"gradient difference"},
+               {"worst tensor", Align::Left},
+               {"worst way", Align::Left}});
   double worst = 0;
   std::int64_t compared = 0;
-  for (const Json& row : result.at("splits")) {
-    const Json& difference = row.at("max_relative_gradient_difference");
-    if (difference.is_number()) {
-      worst = std::max(worst, difference.get<double>());
-      ++compared;
-    }
-    table.add_row({fmt::format("{}x{}", row.at("micro_batch").get<std::int64_t>(),
-                               row.at("accumulation_steps").get<std::int64_t>()),
-                   row.at("layout").get<std::string>(), row.at("checkpointing").get<std::string>(),
-                   cell(difference), cell(row.at("loss_difference")), row.at("verdict").get<std::string>(),
-                   row.at("worst_tensor").is_string() ? row.at("worst_tensor").get<std::string>() : ""});
+  for (const CutSummary& cut : by_cut(result.at("splits"))) {
+    worst = std::max(worst, cut.worst);
+    compared += cut.same + cut.different;
+    table.add_row({cut.name, std::to_string(cut.same + cut.different + cut.out_of_memory), cut.verdict(),
+                   cut.worst >= 0 ? fmt::format("{:.1e}", cut.worst) : "-", cut.worst_tensor,
+                   cut.worst_mode});
   }
   const bool same = result.at("verdict") == "same";
   fmt::print(
-      "{}\n{}: {} ways to cut the same effective batch, largest gradient difference {:.1e} (at most "
-      "{:.0e}).\n",
+      "{}\n{}: {} ways to cut the same effective batch (layouts and checkpointing of each cut), largest "
+      "gradient "
+      "difference {:.1e} (at most {:.0e}). --json lists every way.\n",
       table.to_string(), same ? "The same gradient" : "The gradient DIFFERS", compared, worst,
       result.at("tolerance").get<double>());
 }
@@ -94,8 +129,9 @@ void add_verify_verb(CLI::App& app, int& exit_code) {
   add_training_options(app, *arguments);
   app.callback([&app, &exit_code, arguments] {
     finish(app, *arguments);
-    if (!arguments->split.empty()) {
-      throw Error(ErrorKind::Usage, "--split", "is not for verify, which compares every split");
+    for (const char* name : {"--split", "--micro-tokens"}) {
+      if (app.count(name) > 0)
+        throw Error(ErrorKind::Usage, name, "is not for verify, which compares every cut");
     }
     exit_code = verify(*arguments);
   });

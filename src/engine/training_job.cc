@@ -65,7 +65,7 @@ data::Layout layout_of(const std::string& name) {
 
 Cut TrainingJob::cut() const {
   return {.micro_batch = job.split.micro_batch,
-          .micro_tokens = 0,
+          .micro_tokens = job.split.micro_tokens,
           .layout = layout_of(job.options.layout),
           .checkpointing = parse_checkpointing(job.options.checkpointing)};
 }

@@ -21,11 +21,28 @@ Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options) {
           .checkpointing = parse_checkpointing(request.checkpointing)};
 }
 
+// The longest examples, as many as fill the micro-batches that can be in memory at once, and one more to meet
+// their gradients.
+std::vector<std::uint32_t> longest_for_token_cut(TrainingJob& training, std::int64_t micro_tokens,
+                                                 int threads) {
+  auto rows = data::longest_rows(training.tokens, training.rows.train, training.job.options.effective_batch);
+  std::int64_t tokens = 0;
+  std::size_t count = 0;
+  while (count < rows.size() && tokens < (threads + 1) * micro_tokens)
+    tokens += training.tokens.length(rows[count++]);
+  rows.resize(count);
+  return rows;
+}
+
 // The examples of one step: a split says how many, and may ask for fewer than an effective batch (a memory
 // probe needs no more than its micro-batch).
-std::vector<std::uint32_t> rows_of(TrainingJob& training, const run::RunSplit& request, std::int64_t window) {
+std::vector<std::uint32_t> rows_of(TrainingJob& training, const run::RunSplit& request, std::int64_t window,
+                                   int threads) {
   const std::int64_t count =
       request.micro_tokens > 0 ? training.job.options.effective_batch : request.micro * request.accum;
+  if (request.batch == "longest" && request.micro_tokens > 0) {
+    return longest_for_token_cut(training, request.micro_tokens, threads);
+  }
   if (request.batch == "longest") return data::longest_rows(training.tokens, training.rows.train, count);
   auto rows = training.sampler.window(window);
   if (static_cast<std::int64_t>(rows.size()) > count) rows.resize(static_cast<std::size_t>(count));
@@ -42,7 +59,7 @@ bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& req
   for (std::int64_t i = 0; i < request.steps; ++i) {
     if (channel.stop_requested()) return false;
     const std::int64_t window = request.first_step + i;
-    const auto rows = rows_of(training, request, window);
+    const auto rows = rows_of(training, request, window, stepper.threads());
     channel.send(report_of(stepper.step(rows, cut, window, learning_rate), i + 1, learning_rate));
   }
   return true;

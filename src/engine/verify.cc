@@ -64,13 +64,14 @@ class Verification {
     stepper_.release_activations();
   }
 
-  Json check(std::int64_t micro, data::Layout layout, Checkpointing checkpointing) {
+  Json check(const Cut& cut) {
+    const bool tokens = cut.micro_tokens > 0;
     const std::int64_t effective = training_.job.options.effective_batch;
-    Json row = {{"micro_batch", micro},
-                {"accumulation_steps", effective / micro},
-                {"layout", data::layout_name(layout)},
-                {"micro_tokens", nullptr},
-                {"checkpointing", checkpointing_name(checkpointing)},
+    Json row = {{"micro_batch", tokens ? Json() : Json(cut.micro_batch)},
+                {"accumulation_steps", tokens ? Json() : Json(effective / cut.micro_batch)},
+                {"layout", data::layout_name(cut.layout)},
+                {"micro_tokens", tokens ? Json(cut.micro_tokens) : Json()},
+                {"checkpointing", checkpointing_name(cut.checkpointing)},
                 {"max_relative_gradient_difference", nullptr},
                 {"worst_tensor", nullptr},
                 {"loss_difference", nullptr},
@@ -78,7 +79,6 @@ class Verification {
                 {"kind", nullptr},
                 {"verdict", "out_of_memory"}};
     try {
-      const Cut cut{.micro_batch = micro, .layout = layout, .checkpointing = checkpointing};
       const double loss = stepper_.accumulate(window_, cut, 0).loss;
       const Comparison result = compare(training_.model->parameters, stepper_.sum_gradients(), reference_);
       const bool same = result.worst <= kTolerance;
@@ -96,6 +96,13 @@ class Verification {
   }
 
   bool all_same() const { return all_same_; }
+
+  // Token budgets that make two and four micro-batches of this window.
+  std::vector<std::int64_t> token_budgets() const {
+    std::int64_t tokens = 0;
+    for (const std::uint32_t row : window_) tokens += training_.tokens.length(row);
+    return {(tokens + 1) / 2, (tokens + 3) / 4};
+  }
 
  private:
   // A fresh adapter's B is zero and so is every gradient of its A: that would prove nothing about A.
@@ -126,6 +133,13 @@ void verify(const run::EngineJob& job, run::WorkerChannel& channel) {
   channel.send(hello(false, stepper));
   Verification verification(training, stepper);
   Json rows = Json::array();
+  const auto check = [&](Cut cut) {
+    for (const auto checkpointing : {Checkpointing::None, Checkpointing::Selective, Checkpointing::Full}) {
+      if (channel.stop_requested()) throw Error(ErrorKind::Interrupted, "verify", "was asked to stop");
+      cut.checkpointing = checkpointing;
+      rows.push_back(verification.check(cut));
+    }
+  };
   const std::int64_t effective = job.options.effective_batch;
   for (std::int64_t micro = effective; micro >= 1; --micro) {
     if (effective % micro != 0) continue;
@@ -133,11 +147,11 @@ void verify(const run::EngineJob& job, run::WorkerChannel& channel) {
                            .fraction = 1 - std::log1p(static_cast<double>(micro - 1)) /
                                                std::log1p(static_cast<double>(effective))});
     for (const auto layout : {data::Layout::Packed, data::Layout::Sorted, data::Layout::Arrival}) {
-      for (const auto checkpointing : {Checkpointing::None, Checkpointing::Selective, Checkpointing::Full}) {
-        if (channel.stop_requested()) throw Error(ErrorKind::Interrupted, "verify", "was asked to stop");
-        rows.push_back(verification.check(micro, layout, checkpointing));
-      }
+      check({.micro_batch = micro, .layout = layout});
     }
+  }
+  for (const std::int64_t budget : verification.token_budgets()) {
+    check({.micro_batch = 0, .micro_tokens = budget, .layout = data::Layout::Packed});
   }
   channel.send(run::Done{.result = {{"version", 1},
                                     {"tolerance", kTolerance},

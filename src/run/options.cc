@@ -238,10 +238,11 @@ Split parse_split(const std::string& text, const std::string& subject) {
   if (factors[0] * factors[1] > kMostEffectiveBatch / devices) {
     return fail(fmt::format("is more than {} examples", kMostEffectiveBatch));
   }
-  return {factors[0], factors[1], devices};
+  return {factors[0], factors[1], devices, 0};
 }
 
 std::string to_string(const Split& split) {
+  if (split.is_token_cut()) return fmt::format("{} tokens", split.micro_tokens);
   const std::string text = fmt::format("{}x{}", split.micro_batch, split.accumulation_steps);
   return split.devices > 1 ? fmt::format("{}x{}", text, split.devices) : text;
 }
@@ -249,26 +250,41 @@ std::string to_string(const Split& split) {
 namespace {
 constexpr std::array<std::string_view, 4> kJobModes = {"trials", "train", "dump",
                                                        "verify"};  // in the order of JobMode
+
+bool has_split(const EngineJob& job) { return job.mode == JobMode::Train || job.mode == JobMode::Dump; }
+
+Split split_of_job(const JsonFields& fields, const TrainingOptions& options, const std::string& subject) {
+  if (const auto tokens = fields.maybe_integer("micro_tokens", 1, kMostInteger))
+    return Split::of_tokens(*tokens);
+  const Split split = parse_split(fields.text("split"), subject + ": split");
+  if (split.effective_batch() != options.effective_batch) {
+    throw Error(ErrorKind::InvalidInput, subject,
+                fmt::format("split {} makes {} examples a step, and effective_batch is {}", to_string(split),
+                            split.effective_batch(), options.effective_batch));
+  }
+  return split;
 }
+}  // namespace
 
 Json to_json(const EngineJob& job) {
-  return {{"version", 1},
-          {"mode", kJobModes[static_cast<std::size_t>(job.mode)]},
-          {"model_folder", job.model_folder},
-          {"token_file", job.token_file},
-          {"run_folder", job.run_folder},
-          {"adapter_folder", job.adapter_folder},
-          {"trace_file", job.trace_file},
-          {"split",
-           job.mode == JobMode::Trials || job.mode == JobMode::Verify ? Json() : Json(to_string(job.split))},
-          {"options", to_json(job.options)}};
+  return {
+      {"version", 1},
+      {"mode", kJobModes[static_cast<std::size_t>(job.mode)]},
+      {"model_folder", job.model_folder},
+      {"token_file", job.token_file},
+      {"run_folder", job.run_folder},
+      {"adapter_folder", job.adapter_folder},
+      {"trace_file", job.trace_file},
+      {"split", has_split(job) && !job.split.is_token_cut() ? Json(to_string(job.split)) : Json()},
+      {"micro_tokens", has_split(job) && job.split.is_token_cut() ? Json(job.split.micro_tokens) : Json()},
+      {"options", to_json(job.options)}};
 }
 
 EngineJob engine_job_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
   fields.integer("version", 1, 1);
   fields.reject_unknown({"version", "mode", "model_folder", "token_file", "run_folder", "adapter_folder",
-                         "trace_file", "split", "options"});
+                         "trace_file", "split", "micro_tokens", "options"});
   EngineJob job;
   const std::string mode = fields.text("mode");
   const auto found = std::find(kJobModes.begin(), kJobModes.end(), mode);
@@ -285,15 +301,7 @@ EngineJob engine_job_from_json(const Json& object, const std::string& subject) {
   const Json* options = fields.find("options");
   if (options == nullptr) throw Error(ErrorKind::InvalidInput, subject, "\"options\" is missing");
   job.options = training_options_from_json(*options, subject + ": options");
-  if (job.mode == JobMode::Train || job.mode == JobMode::Dump) {
-    job.split = parse_split(fields.text("split"), subject + ": split");
-    if (job.split.effective_batch() != job.options.effective_batch) {
-      throw Error(
-          ErrorKind::InvalidInput, subject,
-          fmt::format("split {} makes {} examples a step, and effective_batch is {}", to_string(job.split),
-                      job.split.effective_batch(), job.options.effective_batch));
-    }
-  }
+  if (has_split(job)) job.split = split_of_job(fields, job.options, subject);
   return job;
 }
 

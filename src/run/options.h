@@ -29,6 +29,10 @@ struct LoraOptions {
   std::vector<std::string> extra_trained;  // modules trained in full beside the adapters and the head
 };
 
+// Defaults of --learning-rate: adapters start from nothing and take a tenfold rate, whole models do not bear
+// it.
+inline constexpr double kLoraLearningRate = 5e-4, kFullLearningRate = 5e-5;
+
 // What training computes, whatever the split: two runs with equal options see equal gradients.
 // Field names in JSON are those of ../docs/train.md's options with underscores.
 struct TrainingOptions {
@@ -38,7 +42,7 @@ struct TrainingOptions {
   std::int64_t max_length = 128;
   std::optional<std::int64_t> steps;  // optimizer steps; wins over epochs
   double epochs = 1;
-  double learning_rate = 5e-4;
+  double learning_rate = kLoraLearningRate;
   std::int64_t warmup_steps = 0;
   Schedule schedule = Schedule::Linear;
   double weight_decay = 0;
@@ -62,18 +66,24 @@ struct TrainingOptions {
 Json to_json(const TrainingOptions& options);
 TrainingOptions training_options_from_json(const Json& object, const std::string& subject);
 
-// One split as a person writes it: "8x4" or "8x4x2" (micro-batch x accumulation steps x devices).
+// How an effective batch is cut. A split as a person writes it, "8x4" or "8x4x2" (micro-batch x accumulation
+// steps x devices), or a token cut: micro-batches filled to micro_tokens real tokens, however many examples
+// that makes.
 struct Split {
   std::int64_t micro_batch = 1;
   std::int64_t accumulation_steps = 1;
   std::int64_t devices = 1;
+  std::int64_t micro_tokens = 0;  // > 0: a token cut; micro_batch and accumulation_steps are 0 then
 
+  static Split of_tokens(std::int64_t micro_tokens) { return {0, 0, 1, micro_tokens}; }
+  bool is_token_cut() const { return micro_tokens > 0; }
+  // Examples an optimizer step; 0 for a token cut, which takes whatever the effective batch is.
   std::int64_t effective_batch() const { return micro_batch * accumulation_steps * devices; }
   bool operator==(const Split&) const = default;
 };
 
-Split parse_split(const std::string& text, const std::string& subject);  // throws Usage
-std::string to_string(const Split& split);                               // "8x4"; "8x4x2" when devices > 1
+Split parse_split(const std::string& text, const std::string& subject);  // throws Usage; no token cuts
+std::string to_string(const Split& split);  // "8x4"; "8x4x2" when devices > 1; "512 tokens"
 
 enum class JobMode { Trials, Train, Dump, Verify };
 

@@ -42,8 +42,10 @@ TimedStep timed_step_from_json(const Json& object, const std::string& subject) {
 
 TrialRequest request_from_json(const JsonFields& fields, const std::string& subject) {
   TrialRequest request;
-  request.split.micro_batch = fields.integer("micro_batch", 1, 1 << 24);
-  request.split.accumulation_steps = fields.integer("accumulation_steps", 1, 1 << 24);
+  request.split.micro_tokens = fields.integer("micro_tokens", 0, kMost, 0);
+  const std::int64_t least = request.split.is_token_cut() ? 0 : 1;
+  request.split.micro_batch = fields.integer("micro_batch", least, 1 << 24);
+  request.split.accumulation_steps = fields.integer("accumulation_steps", least, 1 << 24);
   request.split.devices = fields.integer("devices", 1, 1 << 24, 1);
   request.steps = fields.integer("timed_steps", 1, kMost);
   request.warmup_steps = fields.integer("warmup_steps", 0, kMost, 0);
@@ -85,6 +87,7 @@ Json to_json(const Trial& trial) {
   return {{"micro_batch", trial.request.split.micro_batch},
           {"accumulation_steps", trial.request.split.accumulation_steps},
           {"devices", trial.request.split.devices},
+          {"micro_tokens", trial.request.split.micro_tokens},
           {"timed_steps", trial.request.steps},
           {"warmup_steps", trial.request.warmup_steps},
           {"first_step", trial.request.first_step},
@@ -144,7 +147,7 @@ bool TrialRecord::complete() const { return seen_ >= trial_.request.warmup_steps
 
 std::string TrialRecord::mismatch() const {
   const Split& asked = trial_.request.split;
-  if (!fullest_ || fullest_->micro_steps == 0) return "";
+  if (!fullest_ || fullest_->micro_steps == 0 || asked.is_token_cut()) return "";
   const std::int64_t wanted = asked.micro_batch * asked.accumulation_steps;
   const std::int64_t examples = fullest_->examples == 0 ? wanted : fullest_->examples;
   if (examples == wanted && fullest_->micro_steps == asked.accumulation_steps) return "";

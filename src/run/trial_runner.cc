@@ -151,7 +151,7 @@ Trial TrialRunner::serve(const TrialRequest& request, const std::string& label) 
                          request.batch,
                          request.layout,
                          request.checkpointing,
-                         0};
+                         request.split.micro_tokens};
   if (!worker_->send(message)) {
     // It died after its last trial: what it left behind says why.
     const Failure failure = end_worker({Kind::Exited, Stop{}, ""}, 0);

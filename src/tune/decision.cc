@@ -29,12 +29,11 @@ void fill_from_trials(SplitResult& result, std::span<const run::Trial> trials) {
   for (auto& [name, sum] : result.phases) sum /= steps;
 }
 
-SplitResult result_of(std::size_t i, const SearchOptions& options, std::span<const run::Split> splits,
-                      std::span<const run::Trial> trials, const SearchState& state) {
-  const SplitState& split_state = state.splits[i];
+SplitResult result_of(const SearchOptions& options, const run::Split& split, const SplitState& split_state,
+                      const std::string& why_dropped, std::span<const run::Trial> trials) {
   SplitResult result;
-  result.split = splits[i];
-  result.layout = options.layout;
+  result.split = split;
+  result.layout = split.is_token_cut() ? "packed" : options.layout;
   result.checkpointing = options.checkpointing;
   result.outcome = split_state.outcome;
   fill_from_trials(result, trials);
@@ -42,7 +41,7 @@ SplitResult result_of(std::size_t i, const SearchOptions& options, std::span<con
     result.peak_bytes =
         std::max(split_state.longest_peak_bytes.value_or(0), split_state.sampled_peak_bytes.value_or(0));
   }
-  result.why_dropped = split_state.out ? split_state.reason : state.why_dropped[i];
+  result.why_dropped = split_state.out ? split_state.reason : why_dropped;
   if (result.outcome == Outcome::NotTried && result.why_dropped.empty()) {
     result.why_dropped = "the search ended before its turn";
   }
@@ -79,6 +78,22 @@ void add_common_advice(Decision& decision, const TimingTable& table) {
     if (table.measured(i)) tried.push_back(i);
   }
   decision.largest_and_neighbours = table.fastest(tried);
+}
+
+void add_token_cuts(Decision& decision, const SearchOptions& options, std::span<const run::Split> splits,
+                    std::span<const run::Trial> trials) {
+  const std::vector<run::Split>& cuts = options.token_cuts;
+  std::vector<run::Split> all(splits.begin(), splits.end());
+  all.insert(all.end(), cuts.begin(), cuts.end());
+  const TimingTable table(all, trials, options.effective_batch);
+  const std::vector<SplitState> states = split_states(cuts, trials);
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    SplitResult result = result_of(options, cuts[i], states[i], "", trials);
+    const std::size_t at = splits.size() + i;
+    result.step_seconds = table.step_seconds(at, *decision.recommended, options.confidence);
+    result.relative = table.ratio(at, *decision.recommended, options.confidence);
+    decision.token_cuts.push_back(std::move(result));
+  }
 }
 
 std::string against_largest(const Decision& decision) {
@@ -140,15 +155,16 @@ Json maybe(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json to_json(const SplitResult& result) {
+Json to_json(const SplitResult& result, std::int64_t effective_batch) {
   Json phases = Json::object();
   for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
-  return {{"micro_batch", result.split.micro_batch},
-          {"accumulation_steps", result.split.accumulation_steps},
+  const bool tokens = result.split.is_token_cut();
+  return {{"micro_batch", tokens ? Json() : Json(result.split.micro_batch)},
+          {"accumulation_steps", tokens ? Json() : Json(result.split.accumulation_steps)},
           {"devices", result.split.devices},
-          {"effective_batch", result.split.effective_batch()},
+          {"effective_batch", tokens ? effective_batch : result.split.effective_batch()},
           {"layout", result.layout},
-          {"micro_tokens", nullptr},
+          {"micro_tokens", tokens ? Json(result.split.micro_tokens) : Json()},
           {"checkpointing", result.checkpointing},
           {"outcome", run::outcome_name(result.outcome)},
           {"observed_micro_batch", maybe(result.observed_micro_batch)},
@@ -172,7 +188,7 @@ Decision decide(const SearchOptions& options, std::span<const run::Split> splits
   decision.requested_effective_batch = options.effective_batch;
   decision.tuning_seconds = tuning_seconds;
   for (std::size_t i = 0; i < splits.size(); ++i) {
-    decision.trials.push_back(result_of(i, options, splits, trials, state));
+    decision.trials.push_back(result_of(options, splits[i], state.splits[i], state.why_dropped[i], trials));
   }
   decision.recommended = state.winner;
   decision.tied_with = state.tied_with;
@@ -183,6 +199,7 @@ Decision decide(const SearchOptions& options, std::span<const run::Split> splits
     add_times(decision, table, options.confidence);
     add_saving(decision);
     add_common_advice(decision, table);
+    add_token_cuts(decision, options, splits, trials);
     decision.explanation = explain(splits, trials, splits[*decision.recommended]);
   }
   decision.reason = reason_of(decision, options, stopped_because);
@@ -191,7 +208,11 @@ Decision decide(const SearchOptions& options, std::span<const run::Split> splits
 
 Json to_json(const Decision& decision) {
   Json trials = Json::array();
-  for (const SplitResult& result : decision.trials) trials.push_back(to_json(result));
+  for (const auto* results : {&decision.trials, &decision.token_cuts}) {
+    for (const SplitResult& result : *results) {
+      trials.push_back(to_json(result, decision.requested_effective_batch));
+    }
+  }
   const auto saving_against = [&](const std::optional<std::size_t>& index) -> Json {
     if (!index || !decision.recommended) return nullptr;
     const auto& relative = decision.trials[*index].relative;

@@ -29,7 +29,8 @@ struct SplitResult {
 
 struct Decision {
   std::int64_t requested_effective_batch = 0;
-  std::vector<SplitResult> trials;  // largest micro-batch first
+  std::vector<SplitResult> trials;      // largest micro-batch first
+  std::vector<SplitResult> token_cuts;  // timed beside them, never recommended; largest budget first
   std::optional<std::size_t> recommended;
   std::vector<std::size_t> tied_with;
   bool settled = false, confirmed_on_worst_batch = false;

@@ -12,6 +12,7 @@ struct Peak {
 };
 
 double examples_at_once(const SearchOptions& options, const run::Split& split) {
+  if (split.is_token_cut()) return static_cast<double>(split.micro_tokens);  // only compared among themselves
   const std::int64_t side_by_side = split.micro_batch < options.parallel_micro_batches
                                         ? std::min(split.accumulation_steps, options.parallel_micro_batches)
                                         : 1;

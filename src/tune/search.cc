@@ -283,6 +283,7 @@ std::vector<SplitState> split_states(std::span<const run::Split> splits, std::sp
   for (const Trial& trial : trials) {
     for (std::size_t i = 0; i < splits.size(); ++i) {
       const bool same_micro_batch = splits[i].micro_batch == trial.request.split.micro_batch &&
+                                    splits[i].micro_tokens == trial.request.split.micro_tokens &&
                                     splits[i].devices == trial.request.split.devices;
       const bool same_split = splits[i] == trial.request.split;
       // A probe runs fewer micro-batches than a step has.

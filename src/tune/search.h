@@ -22,6 +22,7 @@ struct SearchOptions {
   // towards it.
   bool starts_are_dear = false;
   std::string layout = "auto", checkpointing = "none";
+  std::vector<run::Split> token_cuts;  // timed beside the exact splits once these are settled
 
   double tolerance = 0.02;   // splits within it tie
   double confidence = 0.95;  // of every interval

@@ -38,8 +38,9 @@ TimingTable::TimingTable(std::span<const run::Split> splits, std::span<const run
     if (trial.outcome != run::Outcome::Measured || trial.request.batch != "sampled") continue;
     const auto found = std::find(splits.begin(), splits.end(), trial.request.split);
     if (found == splits.end()) continue;
-    const double scale =
-        static_cast<double>(requested_effective_batch) / static_cast<double>(found->effective_batch());
+    const double scale = found->is_token_cut() ? 1
+                                               : static_cast<double>(requested_effective_batch) /
+                                                     static_cast<double>(found->effective_batch());
     for (const run::TimedStep& step : trial.steps) {
       // A clock that stood still says nothing, and has no logarithm.
       if (step.window >= end_window || !(step.seconds > 0)) continue;

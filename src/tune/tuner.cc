@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "tune/timing.h"
+#include "tune/token_cuts.h"
 
 namespace batchwright::tune {
 namespace {
@@ -55,6 +56,18 @@ double seconds_of(std::span<const run::Trial> trials) {
   return sum;
 }
 
+struct NextTrial {
+  std::optional<run::TrialRequest> request;
+  bool is_extra = false;  // of the token cuts
+};
+
+NextTrial next_trial(const SearchOptions& options, std::span<const run::Split> splits,
+                     std::span<const run::Trial> trials) {
+  const SearchState state = search_state(options, splits, trials);
+  if (state.next || !state.winner || options.token_cuts.empty()) return {state.next};
+  return {token_cut_state(options, splits[*state.winner], trials).next, true};
+}
+
 }  // namespace
 
 TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split> splits,
@@ -67,23 +80,25 @@ TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split>
   TuneOutcome outcome;
   std::string stopped_because;
   while (true) {
-    const SearchState state = search_state(options, splits, folder.trials());
-    if (!state.next) break;
+    const NextTrial next = next_trial(options, splits, folder.trials());
+    if (!next.request) break;
     const double elapsed = clock() - begin;
     if (limits.budget_seconds && !folder.trials().empty() &&
-        elapsed + expected_seconds(*state.next, folder.trials()) > *limits.budget_seconds) {
-      stopped_because = fmt::format("the budget of {} ends", format_seconds(*limits.budget_seconds));
+        elapsed + expected_seconds(*next.request, folder.trials()) > *limits.budget_seconds) {
+      // Token cuts are an extra: without them the choice is no less settled.
+      if (!next.is_extra)
+        stopped_because = fmt::format("the budget of {} ends", format_seconds(*limits.budget_seconds));
       break;
     }
     try {
-      const run::Trial trial = workload.run(*state.next);
+      const run::Trial trial = workload.run(*next.request);
       folder.append(trial);
       if (const Json facts = facts_of(workload); !facts.empty()) folder.set_facts(facts);
       progress.note(describe(trial));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::Interrupted) throw;
       outcome.interrupted = true;
-      stopped_because = "it was interrupted";
+      if (!next.is_extra) stopped_because = "it was interrupted";
       break;
     }
   }

@@ -26,6 +26,8 @@ struct Machine {
   };  // cost of a token by micro-batch
   std::int64_t base_bytes = 200 << 20, token_bytes = 40000;
   std::int64_t limit_bytes = 0;
+  std::int64_t effective_batch = 32;  // examples a step of a token cut
+  double token_cut_gain = 1;  // step time of a token cut relative to the split with as many micro-steps
   std::uint64_t seed = 0;
 };
 
@@ -49,24 +51,25 @@ class SimulatedWorkload : public run::Workload {
     }
     run::TrialRecord record(request);
     double wall = 0;
+    const run::Split split = as_split(request.split);
     if (machine_.limit_bytes > 0 && request.batch == "longest" &&
-        peak_bytes(request.split.micro_batch) > machine_.limit_bytes) {
+        peak_bytes(split.micro_batch) > machine_.limit_bytes) {
       return record.finish(run::Outcome::OutOfMemory, "the limit is reached");
     }
     for (std::int64_t step = 0; step < request.warmup_steps + request.steps; ++step) {
       run::StepReport report;
       report.step = step + 1;
-      report.micro_steps = request.split.accumulation_steps;
-      report.examples = request.split.effective_batch();
+      report.micro_steps = split.accumulation_steps;
+      report.examples = split.effective_batch();
       const double tokens_per_example =
           request.batch == "longest" ? 128
                                      : machine_.tokens_per_example * window_factor(request.first_step + step);
       report.tokens = report.padded_tokens =
           std::llround(tokens_per_example * static_cast<double>(report.examples));
-      report.seconds =
-          seconds(request.split, tokens_per_example) * std::exp(machine_.noise * random_.normal());
+      report.seconds = seconds(split, tokens_per_example) * std::exp(machine_.noise * random_.normal());
+      if (request.split.is_token_cut()) report.seconds *= machine_.token_cut_gain;
       report.phases = {{"optimizer", machine_.optimizer_seconds}};
-      report.peak_bytes = peak_bytes(request.split.micro_batch);
+      report.peak_bytes = peak_bytes(split.micro_batch);
       record.add(report);
       wall += report.seconds;
     }
@@ -83,6 +86,13 @@ class SimulatedWorkload : public run::Workload {
   double now = 0;  // the simulated clock
 
  private:
+  // A token cut runs as the split with that many tokens a micro-batch.
+  run::Split as_split(const run::Split& split) const {
+    if (!split.is_token_cut()) return split;
+    const auto micro = std::max<std::int64_t>(
+        1, std::llround(static_cast<double>(split.micro_tokens) / machine_.tokens_per_example));
+    return {micro, (machine_.effective_batch + micro - 1) / micro, 1};
+  }
   double seconds(const run::Split& split, double tokens_per_example) const {
     const double examples = static_cast<double>(split.effective_batch());
     return static_cast<double>(split.accumulation_steps) * machine_.fixed_seconds +

@@ -4,10 +4,13 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "run/test_worker.h"
 #include "tune/simulated_workload.h"
+#include "tune/token_cuts.h"
 
 namespace batchwright::tune {
 namespace {
@@ -53,6 +56,73 @@ TEST(RunTuning, WritesTheResultThatScriptsRelyOn) {
       100 * (1 - tuning.workload.true_seconds({32, 1, 1}) / tuning.workload.true_seconds({1, 32, 1}));
   EXPECT_NEAR(result.at("saving_percent").at("mid").get<double>(), truth, 3);
   EXPECT_GT(result.at("break_even_steps").get<double>(), 0);
+}
+
+SearchOptions with_token_cuts(std::int64_t limit_bytes = 0) {
+  SearchOptions options = options_for(32, limit_bytes);
+  options.token_cuts = token_cuts(30, 100, 32);
+  return options;
+}
+
+TEST(TokenCuts, AreSharesOfAStepDownToTheLongestExample) {
+  using Cuts = std::vector<run::Split>;
+  const auto cut = run::Split::of_tokens;
+  EXPECT_EQ(token_cuts(30, 100, 32), (Cuts{cut(512), cut(256), cut(128)}));
+  EXPECT_EQ(token_cuts(30, 200, 32), (Cuts{cut(512), cut(256)}));
+  EXPECT_EQ(token_cuts(3, 3, 8), (Cuts{cut(64)}));  // finer budgets are the same one
+  EXPECT_TRUE(token_cuts(30, 600, 32).empty());
+}
+
+TEST(RunTuning, TimesTokenCutsBesideTheChosenSplitAndNeverRecommendsOne) {
+  Tuning tuning({.noise = 0.001, .token_cut_gain = 0.5});
+  const TuneOutcome outcome = tuning.run(with_token_cuts());
+  ASSERT_EQ(outcome.decision.token_cuts.size(), 3u);
+  EXPECT_TRUE(outcome.decision.settled);
+  const Json result = tuning.result();
+  ASSERT_EQ(result.at("trials").size(), 9u);
+  EXPECT_EQ(result.at("recommended"), 0);
+  const Json& first = result.at("trials").at(6);
+  EXPECT_EQ(first.at("micro_tokens"), 512);
+  EXPECT_TRUE(first.at("micro_batch").is_null());
+  EXPECT_TRUE(first.at("accumulation_steps").is_null());
+  EXPECT_EQ(first.at("effective_batch"), 32);
+  // 512 tokens are 17 examples: two micro-steps, at half the time.
+  const double truth =
+      0.5 * tuning.workload.true_seconds({16, 2, 1}) / tuning.workload.true_seconds({32, 1, 1});
+  EXPECT_NEAR(first.at("relative").at("mid").get<double>(), truth, 0.05);
+}
+
+TEST(RunTuning, ATokenCutComparesOnWindowsOfItsOwnThatTheChosenSplitRan) {
+  Tuning tuning;
+  tuning.run(with_token_cuts());
+  std::set<std::int64_t> cut_windows, split_windows;
+  for (const run::TrialRequest& request : tuning.workload.ran) {
+    (request.split.is_token_cut() ? cut_windows : split_windows).insert(request.first_step);
+  }
+  EXPECT_FALSE(cut_windows.empty());
+  for (const std::int64_t window : cut_windows) EXPECT_TRUE(split_windows.contains(window)) << window;
+}
+
+TEST(RunTuning, ATokenCutThatRunsOutOfMemoryIsNotTimed) {
+  // Room for 8 examples of 128 tokens: the cut to 512 tokens runs 17 at once.
+  Machine machine;
+  machine.limit_bytes = machine.base_bytes + 8 * 128 * machine.token_bytes;
+  Tuning tuning(machine);
+  const TuneOutcome outcome = tuning.run(with_token_cuts(machine.limit_bytes));
+  EXPECT_EQ(outcome.decision.token_cuts.at(0).outcome, run::Outcome::OutOfMemory);
+  EXPECT_EQ(outcome.decision.token_cuts.at(2).outcome, run::Outcome::Measured);
+}
+
+TEST(RunTuning, ABudgetThatEndsAmongTokenCutsLeavesTheChoiceSettled) {
+  Tuning whole;
+  whole.run(options_for(32));
+  Tuning unlimited;
+  unlimited.run(with_token_cuts());
+  Tuning tuning;
+  const TuneOutcome outcome = tuning.run(with_token_cuts(), whole.workload.now + 0.3);
+  EXPECT_LT(tuning.workload.ran.size(), unlimited.workload.ran.size());
+  EXPECT_TRUE(outcome.decision.settled);
+  EXPECT_EQ(outcome.decision.reason.find("not settled"), std::string::npos) << outcome.decision.reason;
 }
 
 TEST(RunTuning, TheSameCommandAgainOnlyReads) {
