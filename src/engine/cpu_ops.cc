@@ -192,15 +192,7 @@ double CpuOps::cross_entropy(std::span<const std::int32_t> targets, float* logit
                              double loss_scale) {
   double total = 0;
   for (const std::int32_t target : targets) {
-    double top = -INFINITY, sum = 0;
-    for (std::int64_t c = 0; c < classes; ++c) top = std::max(top, static_cast<double>(logits[c]));
-    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits[c] - top);
-    const double log_sum = top + std::log(sum);
-    total += log_sum - logits[target];
-    for (std::int64_t c = 0; c < classes; ++c) {
-      const double probability = std::exp(logits[c] - log_sum);
-      logits[c] = static_cast<float>(loss_scale * (probability - (c == target ? 1 : 0)));
-    }
+    total += kernels_.cross_entropy(logits, classes, target, static_cast<float>(loss_scale));
     logits += classes;
   }
   return total;

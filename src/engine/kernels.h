@@ -152,6 +152,9 @@ struct Kernels {
   void (*attention_backward)(const AttentionHead& head, const float* lse, const float* dcontext,
                              const AttentionGradient& gradient, float* scratch);
 
+  // Cross-entropy of one row of logits with its target; the row becomes its gradient times `scale`.
+  double (*cross_entropy)(float* logits, std::int64_t classes, std::int64_t target, float scale);
+
   double (*sum_of_squares)(const float* x, std::int64_t count);
   void (*adamw)(const AdamWUpdate& update);
 };

@@ -21,6 +21,7 @@ namespace {
 #include "engine/kernels_activation.inc"
 #include "engine/kernels_pointwise.inc"
 #include "engine/kernels_attention.inc"
+#include "engine/kernels_loss.inc"
 // clang-format on
 
 }  // namespace
@@ -45,6 +46,7 @@ const Kernels& table() {
                                   .attention_scratch = attention_scratch,
                                   .attention_forward = attention_forward,
                                   .attention_backward = attention_backward,
+                                  .cross_entropy = cross_entropy,
                                   .sum_of_squares = sum_of_squares,
                                   .adamw = adamw};
   return kernels;

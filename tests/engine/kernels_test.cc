@@ -233,6 +233,24 @@ TEST_P(KernelsTest, SwigluAndItsGradient) {
   }
 }
 
+TEST_P(KernelsTest, CrossEntropyAndItsGradient) {
+  for (const std::size_t classes : {2u, 7u, 16u, 5003u}) {
+    auto logits = random_values(classes, 1);
+    for (float& x : logits) x *= 8;
+    const std::vector<double> before(logits.begin(), logits.end());
+    const std::size_t target = classes / 2;
+    double total = 0;
+    for (const double x : before) total += std::exp(x);
+    const double loss = kernels.cross_entropy(logits.data(), static_cast<std::int64_t>(classes),
+                                              static_cast<std::int64_t>(target), 0.25f);
+    EXPECT_NEAR(loss, std::log(total) - before[target], 2e-6) << classes;
+    for (std::size_t i = 0; i < classes; ++i) {
+      const double want = 0.25 * (std::exp(before[i]) / total - (i == target ? 1 : 0));
+      EXPECT_NEAR(logits[i], want, 1e-7) << classes << ", " << i;
+    }
+  }
+}
+
 struct AttentionCase {
   const char* what;
   std::int64_t rows, valid, first_query, queries, group, head_dim;
