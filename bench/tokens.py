@@ -6,7 +6,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "engine")]
-from batchwright import prepare  # noqa: E402
+from batchwright import examples, prepare  # noqa: E402
 from token_file import TokenFile  # noqa: E402
 
 
@@ -20,15 +20,11 @@ def natural(data, model, max_length, folder):
     path = folder / f"{digest}.tokens"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        request = {"max_length": max_length, "label_names": names, "content_id": digest, "source_hash": digest,
+        request = {"task": "sequence-classification", "pairs": False, "tokenizer": str(tokenizer),
+                   "max_length": max_length, "label_names": names, "content_id": digest, "source_hash": digest,
                    "tokenizer_hash": digest}
-        loaded = prepare.load_tokenizer(str(tokenizer), max_length, pairs=False)
         content = (json.dumps({"text": row["text"], "label": names.index(str(row["label"]))}) for row in rows)
-        sys.stdout, out = sys.stderr, sys.stdout  # prepare reports progress there
-        try:
-            prepare.write_token_file(str(path), prepare.tokenise(iter(content), loaded, pairs=False), request)
-        finally:
-            sys.stdout = out
+        prepare.write_token_file(str(path), examples.tokenise(request, content)[0], request)
     return path
 
 
@@ -36,16 +32,14 @@ def uniform(source, length):
     """Rows of exactly `length` tokens, cut from the rows of `source` laid end to end."""
     path = source.with_suffix(f".uniform{length}.tokens")
     if not path.exists():
-        tokens, rows = TokenFile(source), prepare.Rows()
+        tokens, rows = TokenFile(source), examples.LabelledRows("labels")
         ids = tokens.all_ids.tolist()
         count = min(len(tokens), len(ids) // length)
         for row in range(count):
-            rows.ids.extend(ids[row * length:(row + 1) * length])
-            rows.type_ids.extend([0] * length)
-            rows.offsets.append(len(rows.ids))
+            rows.add_tokens(ids[row * length:(row + 1) * length], [0] * length, row)
             rows.labels.append(int(tokens.labels[row]))
         digest = f"{tokens.header['content_id']}-{length}"
         prepare.write_token_file(str(path), rows, {
-            "max_length": length, "label_names": tokens.label_names, "content_id": digest, "source_hash": digest,
-            "tokenizer_hash": digest})
+            "task": "sequence-classification", "max_length": length, "label_names": tokens.label_names, "content_id": digest,
+            "source_hash": digest, "tokenizer_hash": digest})
     return path

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "data/examples.h"
 #include "data/labels.h"
 #include "data/python.h"
 #include "data/token_file.h"
@@ -17,7 +18,7 @@
 namespace batchwright::data {
 namespace {
 
-constexpr int kFormatVersion = 1;  // of the token file and of what prepare.py does with a text
+constexpr int kFormatVersion = 2;  // of the token file and of what prepare.py does with a text
 constexpr std::chrono::milliseconds kPollInterval{100};
 
 std::string hash_of_file(const std::filesystem::path& path) {
@@ -38,20 +39,54 @@ std::filesystem::path tokenizer_of(const std::filesystem::path& model_folder) {
   return path;
 }
 
+// The model's end-of-text token: its id from config.json, else its text from tokenizer_config.json, else
+// null.
+Json end_of_text(const std::filesystem::path& model_folder) {
+  for (const auto& [file, name] :
+       {std::pair{"config.json", "eos_token_id"}, {"tokenizer_config.json", "eos_token"}}) {
+    if (!std::filesystem::exists(model_folder / file)) continue;
+    const Json document = read_json_file(model_folder / file);
+    if (!document.is_object() || !document.contains(name)) continue;
+    Json value = document.at(name);
+    if (value.is_array() && !value.empty()) value = value.front();
+    if (value.is_object() && value.contains("content")) value = value.at("content");
+    if (value.is_number_integer() || value.is_string()) return value;
+  }
+  return nullptr;
+}
+
 // What the token file is made from; its hash is the file's name in the cache.
 struct Sources {
+  Task task;
   std::filesystem::path tokenizer;
   std::string data_hash, tokenizer_hash, content_id;
   std::vector<std::string> model_names;
+  Json how = Json::object();  // what the task's tokenising depends on beside texts and max_length
 };
+
+Json how_to_tokenise(const PrepareRequest& request, Task task) {
+  if (task == Task::QuestionAnswering) {
+    // Transformers' run_qa shares 128 of 384 tokens.
+    return {{"doc_stride", request.doc_stride.value_or(request.max_length / 3)}};
+  }
+  if (task == Task::CausalLm) {
+    return {{"packing", request.packing ? Json(*request.packing) : Json()},
+            {"end_of_text", end_of_text(request.model_folder)}};
+  }
+  return Json::object();
+}
 
 Sources identify(const PrepareRequest& request) {
   Sources sources;
+  sources.task = request.task ? *request.task : deduce_task(request.data, request.columns);
+  sources.how = how_to_tokenise(request, sources.task);
   sources.tokenizer = tokenizer_of(request.model_folder);
   sources.data_hash = hash_of_file(request.data);
   sources.tokenizer_hash = hash_of_file(sources.tokenizer);
   sources.model_names = model_label_names(request.model_folder);
   const Json key = {{"format", kFormatVersion},
+                    {"task", task_name(sources.task)},
+                    {"how", sources.how},
                     {"data", sources.data_hash},
                     {"extension", request.data.extension().string()},
                     {"tokenizer", sources.tokenizer_hash},
@@ -73,32 +108,29 @@ bool is_whole(const std::filesystem::path& path) {
   }
 }
 
-std::string request_lines(const PrepareRequest& request, const Sources& sources, const TextRows& rows,
-                          const LabelMap& labels, const std::filesystem::path& output) {
-  const Json head = {{"tokenizer", sources.tokenizer.string()},
-                     {"output", output.string()},
-                     {"max_length", request.max_length},
-                     {"label_names", labels.names},
-                     {"content_id", sources.content_id},
-                     {"rows", rows.rows.size()},
-                     {"pairs", rows.has_pairs},
-                     {"source_hash", sources.data_hash},
-                     {"tokenizer_hash", sources.tokenizer_hash}};
-  std::string lines = dump_line(head) + "\n";
-  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
-    Json row = {{"text", rows.rows[i].text}, {"label", labels.class_of_rows[i]}};
-    if (rows.has_pairs) row["text_pair"] = rows.rows[i].text_pair;
-    lines += dump_line(row) + "\n";
-  }
-  return lines;
+std::string request_line(const PrepareRequest& request, const Sources& sources, const Examples& examples,
+                         const std::filesystem::path& output) {
+  Json head = {{"task", task_name(sources.task)},
+               {"tokenizer", sources.tokenizer.string()},
+               {"output", output.string()},
+               {"max_length", request.max_length},
+               {"label_names", examples.label_names},
+               {"content_id", sources.content_id},
+               {"examples", examples.count},
+               {"pairs", examples.pairs},
+               {"plain", examples.plain},
+               {"source_hash", sources.data_hash},
+               {"tokenizer_hash", sources.tokenizer_hash}};
+  for (const auto& [name, value] : sources.how.items()) head[name] = value;
+  return dump_line(head) + "\n";
 }
 
 // What the Python module has said so far on its output file.
 struct Answer {
-  std::int64_t rows_done = 0;
+  std::int64_t examples_done = 0;
   bool done = false;
   std::optional<std::string> failed;
-  std::optional<std::int64_t> failed_row;
+  std::optional<std::int64_t> failed_example;
 };
 
 Answer read_answer(std::string_view output) {
@@ -111,10 +143,10 @@ Answer read_answer(std::string_view output) {
     const Json message = Json::parse(line, nullptr, false);
     if (!message.is_object()) continue;
     const JsonFields fields(message, "batchwright.prepare");
-    answer.rows_done = fields.integer("rows_done", 0, 1ll << 40, answer.rows_done);
+    answer.examples_done = fields.integer("examples_done", 0, 1ll << 40, answer.examples_done);
     answer.done = fields.boolean("done", answer.done);
     if (fields.has("failed")) answer.failed = fields.text("failed");
-    answer.failed_row = fields.maybe_integer("row", 0, 1ll << 40);
+    answer.failed_example = fields.maybe_integer("example", 0, 1ll << 40);
   }
   return answer;
 }
@@ -144,17 +176,17 @@ ProcessOptions module_command(const Exchange& exchange) {
   return options;
 }
 
-[[noreturn]] void explain_failure(const PrepareRequest& request, const TextRows& rows, const Answer& answer,
-                                  const std::string& output, const ExitStatus& status) {
+[[noreturn]] void explain_failure(const PrepareRequest& request, const Examples& examples,
+                                  const Answer& answer, const std::string& output, const ExitStatus& status) {
   const std::string data = request.data.string();
   if (!answer.failed) {
     throw Error(ErrorKind::NotFound, python_interpreter() + " -m batchwright.prepare",
                 fmt::format("{} ({})", to_string(status), last_line(output)),
                 "BATCHWRIGHT_PYTHON names the Python to use; it needs the tokenizers package");
   }
-  if (answer.failed_row && *answer.failed_row < static_cast<std::int64_t>(rows.rows.size())) {
-    const TextRow& row = rows.rows[static_cast<std::size_t>(*answer.failed_row)];
-    throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", data, row.line), *answer.failed);
+  if (answer.failed_example && *answer.failed_example < examples.count) {
+    throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", data, examples.line_of(*answer.failed_example)),
+                *answer.failed);
   }
   throw Error(ErrorKind::InvalidInput, "tokenising " + data, *answer.failed,
               answer.failed->find("no 'tokenizers' module") == std::string::npos
@@ -162,20 +194,19 @@ ProcessOptions module_command(const Exchange& exchange) {
                   : "pip install tokenizers there, or name another Python in BATCHWRIGHT_PYTHON");
 }
 
-void run_module(const PrepareRequest& request, const TextRows& rows, const Exchange& exchange,
+void run_module(const PrepareRequest& request, const Examples& examples, const Exchange& exchange,
                 const PrepareProgress& progress) {
-  const auto count = static_cast<std::int64_t>(rows.rows.size());
   ChildProcess child = ChildProcess::start(module_command(exchange));
   std::optional<ExitStatus> status;
   while (!(status = child.wait(kPollInterval))) {
     if (progress && std::filesystem::exists(exchange.output)) {
-      progress(read_answer(read_file(exchange.output)).rows_done, count);
+      progress(read_answer(read_file(exchange.output)).examples_done, examples.count);
     }
   }
   const std::string output = std::filesystem::exists(exchange.output) ? read_file(exchange.output) : "";
   const Answer answer = read_answer(output);
-  if (!status->succeeded() || !answer.done) explain_failure(request, rows, answer, output, *status);
-  if (progress) progress(count, count);
+  if (!status->succeeded() || !answer.done) explain_failure(request, examples, answer, output, *status);
+  if (progress) progress(examples.count, examples.count);
 }
 
 }  // namespace
@@ -196,19 +227,24 @@ Prepared prepare(const PrepareRequest& request, const PrepareProgress& progress)
     throw Error(ErrorKind::Usage, "max-length",
                 fmt::format("is {}; it must be at least 1", request.max_length));
   }
+  if (request.doc_stride && (*request.doc_stride < 0 || *request.doc_stride >= request.max_length)) {
+    throw Error(ErrorKind::Usage, "--doc-stride",
+                fmt::format("is {}; it must be at least 0 and below --max-length {}", *request.doc_stride,
+                            request.max_length));
+  }
   const Sources sources = identify(request);
   const std::filesystem::path folder =
       request.cache_folder.empty() ? default_cache_folder() : request.cache_folder;
   const std::filesystem::path output = folder / "tokens" / (sources.content_id + ".tokens");
-  if (is_whole(output)) return {.token_file = output, .from_cache = true};
+  if (is_whole(output)) return {.token_file = output, .from_cache = true, .task = sources.task};
 
-  const TextRows rows = read_text_rows(request.data, request.columns);
-  const LabelMap labels = map_labels(rows, sources.model_names, request.data.string());
+  const Examples examples = read_examples(request, sources.task, sources.model_names);
   const Exchange exchange(output);
-  write_file_atomic(exchange.input, request_lines(request, sources, rows, labels, output));
-  run_module(request, rows, exchange, progress);
+  const std::string head = request_line(request, sources, examples, output);
+  write_file_atomic(exchange.input, std::vector<std::string_view>{head, examples.lines});
+  run_module(request, examples, exchange, progress);
   TokenFile::open(output);
-  return {.token_file = output, .from_cache = false};
+  return {.token_file = output, .from_cache = false, .task = sources.task};
 }
 
 }  // namespace batchwright::data

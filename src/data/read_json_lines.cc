@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/strict_json.h"
 #include "data/text_rows.h"
 
 namespace batchwright::data {
@@ -65,7 +65,7 @@ TextRows parse_json_lines(std::string_view content, const std::string& subject, 
     ++number;
     if (is_blank(line)) continue;
     const std::string place = fmt::format("{}:{}", subject, number);
-    const Json object = parse_json(line, place);
+    const Json object = parse_json_strictly(line, place);
     if (!object.is_object()) {
       fail(place,
            fmt::format("is {}, not an object with \"{}\" and \"{}\"", object.type_name(), columns.text,

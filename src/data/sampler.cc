@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -26,6 +28,22 @@ HoldOut split_rows(std::uint32_t rows, double held_out_fraction, std::uint64_t s
   const std::vector<std::uint32_t> order = shuffled_indices(rows, seed, RandomUse::HoldOut);
   return {.train = {order.begin() + held_out, order.end()},
           .held_out = {order.begin(), order.begin() + held_out}};
+}
+
+HoldOut split_rows(const TokenFile& tokens, double held_out_fraction, std::uint64_t seed) {
+  if (tokens.task() != Task::QuestionAnswering) return split_rows(tokens.rows(), held_out_fraction, seed);
+  std::vector<std::uint32_t> first_row(tokens.questions() + 1, 0);  // a question's rows lie together
+  for (std::uint32_t row = 0; row < tokens.rows(); ++row) ++first_row[tokens.question(row) + 1];
+  std::partial_sum(first_row.begin(), first_row.end(), first_row.begin());
+  const auto rows_of = [&](const std::vector<std::uint32_t>& questions) {
+    std::vector<std::uint32_t> rows;
+    for (const std::uint32_t question : questions) {
+      for (std::uint32_t row = first_row[question]; row < first_row[question + 1]; ++row) rows.push_back(row);
+    }
+    return rows;
+  };
+  const HoldOut questions = split_rows(tokens.questions(), held_out_fraction, seed);
+  return {.train = rows_of(questions.train), .held_out = rows_of(questions.held_out)};
 }
 
 Sampler::Sampler(std::vector<std::uint32_t> rows, std::int64_t effective_batch, std::uint64_t seed)
@@ -60,10 +78,13 @@ std::vector<std::uint32_t> longest_rows(const TokenFile& tokens, std::span<const
                                         std::int64_t count) {
   std::vector<std::uint32_t> longest(rows.begin(), rows.end());
   const auto kept = std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(longest.size()));
+  std::vector<std::int64_t> targets(tokens.rows());
+  for (const std::uint32_t row : longest) targets[row] = tokens.targets(row);
   std::partial_sort(longest.begin(), longest.begin() + kept, longest.end(),
                     [&](std::uint32_t a, std::uint32_t b) {
                       const std::int32_t length_a = tokens.length(a), length_b = tokens.length(b);
-                      return length_a != length_b ? length_a > length_b : a < b;
+                      if (length_a != length_b) return length_a > length_b;
+                      return targets[a] != targets[b] ? targets[a] > targets[b] : a < b;
                     });
   longest.resize(static_cast<std::size_t>(kept));
   return longest;

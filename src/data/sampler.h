@@ -18,6 +18,10 @@ struct HoldOut {
 // empty is.
 HoldOut split_rows(std::uint32_t rows, double held_out_fraction, std::uint64_t seed);
 
+// The same for a token file: a question's windows stay together, so that none of them is trained on while
+// another is evaluated; the share is then of the questions.
+HoldOut split_rows(const TokenFile& tokens, double held_out_fraction, std::uint64_t seed);
+
 // Which examples make up effective batch number `step` (0-based, counted in optimizer steps over all epochs):
 // a function of (seed, epoch, step) alone, never of how the batch is cut. Every epoch is a fresh permutation;
 // the last window of an epoch may hold fewer than effective_batch rows and never reaches into the next epoch.
@@ -36,7 +40,8 @@ class Sampler {
   std::int64_t order_epoch_ = -1;  // the epoch that order_ holds
 };
 
-// The rows with the most tokens, longest first, ties by row number: the worst batch the data can produce.
+// The rows with the most tokens, longest first, ties by the number of targets and then by row number: the
+// worst batch the data can produce.
 std::vector<std::uint32_t> longest_rows(const TokenFile& tokens, std::span<const std::uint32_t> rows,
                                         std::int64_t count);
 

@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-std::string lower_extension(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension;
-}
-
 void require_utf8(std::string_view content, const std::string& subject) {
   const std::size_t bad = invalid_utf8_at(content);
   if (bad == std::string_view::npos) return;
@@ -30,6 +23,26 @@ void require_utf8(std::string_view content, const std::string& subject) {
 }
 
 }  // namespace
+
+std::string lower_extension(const std::filesystem::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
+}
+
+std::string_view content_of(const MappedFile& file) {
+  std::string_view content(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  return content;
+}
+
+std::string_view checked_content(const MappedFile& file, const std::string& subject) {
+  const std::string_view content = content_of(file);
+  if (content.empty()) throw Error(ErrorKind::InvalidInput, subject, "is empty");
+  require_utf8(content, subject);
+  return content;
+}
 
 TextRows read_text_rows(const std::filesystem::path& path, const ColumnNames& columns) {
   const std::string subject = path.string(), extension = lower_extension(path);
@@ -42,10 +55,7 @@ TextRows read_text_rows(const std::filesystem::path& path, const ColumnNames& co
                                   : fmt::format("has extension {}, which is not a data file's", extension),
                 "Data files end in .jsonl, .csv or .tsv");
   }
-  std::string_view content(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
-  if (content.empty()) throw Error(ErrorKind::InvalidInput, subject, "is empty");
-  require_utf8(content, subject);
+  const std::string_view content = checked_content(file, subject);
   TextRows rows = json ? parse_json_lines(content, subject, columns)
                        : parse_delimited(content, subject, columns, tabs ? '\t' : ',');
   if (rows.rows.empty()) throw Error(ErrorKind::InvalidInput, subject, "has no rows");

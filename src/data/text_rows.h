@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files.h"
+
 namespace batchwright::data {
 
 // The columns of a text classification data file.
@@ -27,6 +29,15 @@ struct TextRows {
   std::vector<TextRow> rows;
   bool has_pairs = false;
 };
+
+// ".jsonl": the ending of a file's name in lower case.
+std::string lower_extension(const std::filesystem::path& path);
+
+// A mapped file's text without a byte order mark.
+std::string_view content_of(const MappedFile& file);
+
+// The same, checked: throws InvalidInput for an empty file and, with the line, for what is not UTF-8.
+std::string_view checked_content(const MappedFile& file, const std::string& subject);
 
 // Reads JSON lines (.jsonl, .ndjson, .json), CSV (.csv) or TSV (.tsv, .tab), UTF-8, with or without a byte
 // order mark, lines ending in LF or CRLF; blank lines are skipped. CSV and TSV start with a header and quote

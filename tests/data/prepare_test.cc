@@ -54,6 +54,9 @@ class Prepare : public testing::Test {
   std::vector<std::int32_t> ids(const TokenFile& file, std::uint32_t row) {
     return {file.ids(row).begin(), file.ids(row).end()};
   }
+  std::vector<std::int32_t> labels(const TokenFile& file, std::uint32_t row) {
+    return {file.token_labels(row).begin(), file.token_labels(row).end()};
+  }
   std::string fault() {
     try {
       prepare(request_);
@@ -94,6 +97,82 @@ TEST_F(Prepare, PairsGetTheirTokenTypes) {
   EXPECT_EQ(ids(file, 0), (std::vector<std::int32_t>{1, 3, 2, 4, 5, 2}));
   EXPECT_EQ(std::vector<std::uint8_t>(file.type_ids(0).begin(), file.type_ids(0).end()),
             (std::vector<std::uint8_t>{0, 0, 0, 1, 1, 1}));
+}
+
+TEST_F(Prepare, TheFirstSubWordHasTheLabel) {
+  // A word of three letters becomes three tokens.
+  std::string letters(kTokenizer);
+  const std::string splitting = R"({"type": "WhitespaceSplit"})";
+  letters.replace(letters.find(splitting), splitting.size(),
+                  R"({"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false})");
+  write("model/tokenizer.json", letters);
+  write("rows.conll", "abc B-X\nb O\n\na O\ncccccc I-X\nb O\n");
+  request_.data = folder_ / "rows.conll";
+  const Prepared made = prepare(request_);
+  EXPECT_EQ(made.task, Task::TokenClassification);
+  const TokenFile file = TokenFile::open(made.token_file);
+  EXPECT_EQ(file.label_names(), (std::vector<std::string>{"B-X", "I-X", "O"}));
+  EXPECT_EQ(ids(file, 0), (std::vector<std::int32_t>{1, 3, 4, 5, 4, 2}));
+  EXPECT_EQ(labels(file, 0), (std::vector<std::int32_t>{-100, 0, -100, -100, 2, -100}));
+  EXPECT_EQ(labels(file, 1), (std::vector<std::int32_t>{-100, 2, 1, -100, -100, -100}));  // cut
+  EXPECT_EQ(file.targets(0), 2);
+  EXPECT_EQ(file.truncated_rows(), 1u);
+}
+
+TEST_F(Prepare, WindowsOfAContextShareTheStrideAndKnowTheAnswer) {
+  // Question "a", so that a window of 8 has 8 - 3 - 1 = 4 tokens of the context.
+  write("rows.json", R"({"data": [{"paragraphs": [{"context": "a b c a b c a", "qas": [
+    {"id": "q", "question": " a", "answers": [{"text": "b c", "answer_start": 2}]},
+    {"id": "r", "question": "a", "is_impossible": true, "answers": []}]}]}]})");
+  request_.data = folder_ / "rows.json";
+  request_.max_length = 8;
+  request_.doc_stride = 2;
+  const TokenFile file = TokenFile::open(prepare(request_).token_file);
+  ASSERT_EQ(file.task(), Task::QuestionAnswering);
+  ASSERT_EQ(file.rows(), 6u);
+  EXPECT_EQ(ids(file, 0), (std::vector<std::int32_t>{1, 3, 2, 3, 4, 5, 3, 2}));
+  EXPECT_EQ(ids(file, 1), (std::vector<std::int32_t>{1, 3, 2, 5, 3, 4, 5, 2}));
+  EXPECT_EQ(file.span(0).first, 4);
+  EXPECT_EQ(file.span(0).last, 5);
+  EXPECT_EQ(file.span(1).last, 0);  // cut through: the answer is not wholly here
+  EXPECT_EQ(file.characters(0, 4).first, 2);
+  EXPECT_EQ(file.characters(0, 5).last, 5);
+  EXPECT_EQ(file.characters(0, 0).first, -1);
+  EXPECT_EQ(file.questions(), 2u);
+  EXPECT_EQ(file.question(3), 1u);
+  EXPECT_EQ(file.question_id(1), "r");
+  EXPECT_EQ(file.context(0), "a b c a b c a");
+  EXPECT_EQ(file.answers(0), (std::vector<std::string_view>{"b c"}));
+  EXPECT_TRUE(file.answers(1).empty());
+  request_.doc_stride = 4;
+  EXPECT_NE(fault().find("rows.json:2: its question leaves 4 of 8 tokens"), std::string::npos);
+}
+
+TEST_F(Prepare, DocumentsFollowOneAnotherInBlocksOrNot) {
+  write("rows.txt", "a b\n\nc a b c\n");
+  request_.data = folder_ / "rows.txt";
+  const TokenFile packed = TokenFile::open(prepare(request_).token_file);
+  ASSERT_EQ(packed.task(), Task::CausalLm);
+  ASSERT_EQ(packed.rows(), 2u);
+  EXPECT_EQ(ids(packed, 0), (std::vector<std::int32_t>{1, 3, 4, 2, 1, 2}));
+  EXPECT_EQ(labels(packed, 1), (std::vector<std::int32_t>{1, 5, 3, 4, 5, 2}));
+  EXPECT_EQ(packed.targets(1), 5);
+  request_.packing = false;
+  const TokenFile apart = TokenFile::open(prepare(request_).token_file);
+  ASSERT_EQ(apart.rows(), 2u);
+  EXPECT_EQ(ids(apart, 0), (std::vector<std::int32_t>{1, 3, 4, 2}));
+}
+
+TEST_F(Prepare, APromptHasNoLabelsAndACompletionEnds) {
+  write("model/config.json", R"({"eos_token_id": [0, 2]})");
+  write(
+      "rows.jsonl",
+      "{\"prompt\": \"a b\", \"completion\": \" c\"}\n{\"prompt\": \"a b c a b\", \"completion\": \" c\"}\n");
+  const TokenFile file = TokenFile::open(prepare(request_).token_file);
+  ASSERT_EQ(file.rows(), 1u);
+  EXPECT_EQ(file.skipped_rows(), 1u);  // its completion lies beyond max_length
+  EXPECT_EQ(ids(file, 0), (std::vector<std::int32_t>{1, 3, 4, 5, 2, 0}));
+  EXPECT_EQ(labels(file, 0), (std::vector<std::int32_t>{-100, -100, -100, 5, 2, 0}));
 }
 
 TEST_F(Prepare, TheSameRequestComesFromTheCacheAndAnyChangeDoesNot) {

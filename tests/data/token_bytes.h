@@ -36,6 +36,7 @@ inline std::string TokenRows::bytes() const {
   const std::size_t at_offsets = 1024, at_ids = aligned(at_offsets + offsets.size() * 8),
                     at_types = aligned(at_ids + flat.size() * 4), at_labels = aligned(at_types + flat.size());
   Json header = {
+      {"task", "sequence-classification"},
       {"rows", ids.size()},
       {"tokens", flat.size()},
       {"max_length", 128},
@@ -47,7 +48,7 @@ inline std::string TokenRows::bytes() const {
   std::string text = header.dump();
   text.resize(kHeaderBytes, ' ');
   std::string out = "BWTOKENS";
-  const std::uint32_t numbers[2] = {1, kHeaderBytes};
+  const std::uint32_t numbers[2] = {2, kHeaderBytes};
   out.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
   out += text;
   append_aligned(out, offsets);

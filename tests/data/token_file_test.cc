@@ -30,7 +30,7 @@ class TokenFileTest : public testing::Test {
       open(bytes);
       return "";
     } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::InvalidInput);
+      EXPECT_EQ(exit_code(e.kind()), 2);
       EXPECT_EQ(e.subject(), path_.string());
       return e.message();
     }
@@ -74,6 +74,16 @@ TEST_F(TokenFileTest, NamesWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(fault(test::TokenRows{.ids = {{1}, {-5}, {2}}}.bytes()).find("negative"), std::string::npos);
   EXPECT_NE(fault(test::TokenRows{.labels = {0, -1, 0}}.bytes()).find("label -1"), std::string::npos);
+}
+
+TEST_F(TokenFileTest, AnotherTaskOrFormatIsNamed) {
+  const auto changed = [](Json changes) { return test::TokenRows{.header_changes = changes}.bytes(); };
+  EXPECT_NE(fault(changed({{"task", "sorting"}})).find("'sorting'"), std::string::npos);
+  EXPECT_NE(fault(changed({{"task", "token-classification"}})).find("token_labels"), std::string::npos);
+  EXPECT_NE(fault(changed({{"task", "question-answering"}})).find("questions"), std::string::npos);
+  std::string old = test::TokenRows{}.bytes();
+  old[8] = 1;
+  EXPECT_NE(fault(old).find("format version 1; this program reads 2"), std::string::npos);
 }
 
 TEST_F(TokenFileTest, EveryTruncationIsRefused) {
