@@ -40,8 +40,9 @@ class Rows(torch.utils.data.Dataset):
         self.items = []
         for row in rows:
             begin, end = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
+            labels = tokens.token_labels[begin:end].tolist() if tokens.task == "causal-lm" else int(tokens.labels[row])
             self.items.append({"input_ids": tokens.all_ids[begin:end].tolist(), "attention_mask": [1] * (end - begin),
-                               "labels": int(tokens.labels[row])})
+                               "labels": labels})
 
     def __len__(self):
         return len(self.items)
@@ -71,13 +72,25 @@ class Recorder(TrainerCallback):
             self.losses.append(float(logs["loss"]))
 
 
-def load_model(options, labels):
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(options.model, num_labels=labels)
+def load_model(options, tokens):
+    if tokens.task == "causal-lm":
+        model = transformers.AutoModelForCausalLM.from_pretrained(options.model)
+        kind = {"task_type": "CAUSAL_LM"}
+    else:
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(options.model,
+                                                                                num_labels=len(tokens.label_names))
+        kind = {"task_type": "SEQ_CLS", "modules_to_save": ["classifier"]}
     if options.method == "full":
         return model
     return peft.get_peft_model(model, peft.LoraConfig(
-        r=options.lora_rank, lora_alpha=2 * options.lora_rank, lora_dropout=options.lora_dropout, task_type="SEQ_CLS",
-        target_modules="all-linear", modules_to_save=["classifier"]))
+        r=options.lora_rank, lora_alpha=2 * options.lora_rank, lora_dropout=options.lora_dropout,
+        target_modules="all-linear", **kind))
+
+
+def collator_of(options, tokens):
+    if tokens.task == "causal-lm":  # blocks of one length
+        return transformers.default_data_collator
+    return transformers.DataCollatorWithPadding(transformers.AutoTokenizer.from_pretrained(options.model))
 
 
 def train(options, tokens, windows):
@@ -88,8 +101,7 @@ def train(options, tokens, windows):
         logging_steps=1, save_strategy="no", report_to=[], disable_tqdm=True, per_device_eval_batch_size=32,
         group_by_length=options.batching == "group", dataloader_num_workers=0)
     recorder = Recorder()
-    model = load_model(options, len(tokens.label_names))
-    collator = transformers.DataCollatorWithPadding(transformers.AutoTokenizer.from_pretrained(options.model))
+    model, collator = load_model(options, tokens), collator_of(options, tokens)
     trainer = OrderedTrainer(model=model, args=arguments, data_collator=collator, callbacks=[recorder],
                              train_dataset=Rows(tokens, [row for window in windows for row in window]))
     with contextlib.redirect_stdout(io.StringIO()):

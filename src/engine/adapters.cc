@@ -9,9 +9,9 @@
 
 namespace batchwright::engine {
 
-std::vector<std::string> wrapped_module_names(const model::ModelConfig& config,
+std::vector<std::string> wrapped_module_names(const model::ModelConfig& config, model::Head head,
                                               const run::TrainingOptions& options) {
-  const auto modules = model::list_modules(config, model::Head::SequenceClassification);
+  const auto modules = model::list_modules(config, head);
   const auto refuse_unless_any = [&](const std::string& option, const std::string& name, const auto& fits,
                                      const std::string& hint) {
     if (std::any_of(modules.begin(), modules.end(), fits)) return;
@@ -24,6 +24,10 @@ std::vector<std::string> wrapped_module_names(const model::ModelConfig& config,
   }
   std::vector<std::string> names;
   for (const model::Module& module : model::lora_modules(modules, options.lora.targets)) {
+    if (head == model::Head::CausalLm && module.part == model::Part::Head) {
+      throw Error(ErrorKind::Usage, "--lora-targets", "names the language model's head " + module.name,
+                  "It stays as it is; leave it out of the targets");
+    }
     if (!trains_in_full(module, options)) names.push_back(module.name);
   }
   for (const std::string& name : options.lora.targets) {

@@ -4,13 +4,24 @@
 #include "engine/block.h"
 
 namespace batchwright::engine {
+namespace {
+
+// Before the projection, as Transformers' classes choose it.
+double dropout_rate(const model::ModelConfig& config, WantedRows wants) {
+  if (wants == WantedRows::Last) return 0;  // a decoder's classifier has none
+  if (!model::is_encoder(config.architecture)) return config.classifier_dropout.value_or(0.1);
+  const bool tokens_of_distilbert =
+      wants == WantedRows::Labelled && config.architecture == model::Architecture::DistilBert;
+  return tokens_of_distilbert ? config.hidden_dropout : config.head_dropout();
+}
+
+}  // namespace
 
 ClassifierHead::ClassifierHead(const model::ModelConfig& config, const run::TrainingOptions& options,
                                const std::vector<model::Module>& modules, WantedRows wants,
                                Parameters& parameters)
     : wants_(wants) {
-  // A decoder's classifier (of its last token) has no dropout.
-  const double rate = wants == WantedRows::Last ? 0 : config.head_dropout();
+  const double rate = dropout_rate(config, wants);
   threshold_ = dropout_threshold(rate > 0 ? options.model_dropout.value_or(rate) : 0);
   input_threshold_ = config.architecture == model::Architecture::Roberta ? threshold_ : 0;
   squash_ = config.architecture == model::Architecture::DistilBert ? Squash::Relu : Squash::Tanh;

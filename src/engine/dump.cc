@@ -16,11 +16,13 @@ void dump(const run::EngineJob& job, run::WorkerChannel& channel) {
   const std::int64_t total = training.total_steps();
   const Cut cut = training.cut();
   const auto first = training.sampler.window(0);
+  std::vector<std::vector<float>> by_row;
+  stepper.evaluate(first, cut, &by_row);
   std::vector<float> logits;
-  stepper.evaluate(first, cut, &logits);
-  const auto size = static_cast<std::int64_t>(first.size());
+  for (const std::vector<float>& row : by_row) logits.insert(logits.end(), row.begin(), row.end());
+  const std::int64_t width = training.model->network->width();
   const std::vector<model::TensorToWrite> logit_tensor = {
-      {"logits", {size, training.model->network->width()}, logits}};
+      {"logits", {static_cast<std::int64_t>(logits.size()) / width, width}, logits}};
   model::write_safetensors(folder / "logits.safetensors", logit_tensor);
 
   stepper.accumulate(first, cut, 0);

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "data/task.h"
 #include "engine/linear.h"
 #include "engine/parameters.h"
 #include "engine/token_batch.h"
 #include "model/config.h"
+#include "model/parameters.h"
 #include "run/options.h"
 
 namespace batchwright::engine {
@@ -38,9 +40,16 @@ class Head {
   virtual std::int64_t width() const = 0;
 };
 
-// The head for sequence classification, as Transformers names and builds it for this family. Declares its
-// parameters. Throws Error(Unsupported) for a family that has none here.
+model::Head head_of(data::Task task);
+
+// The modules of a task's head, as Transformers names them; BERT's pooler is one when it is built with it.
+std::vector<model::Module> head_modules(const model::ModelConfig& config, data::Task task,
+                                        std::int64_t classes);
+
+// The head for a task, as Transformers builds it for this family. Declares its parameters. Throws
+// Error(Unsupported) for a family that has none.
 std::unique_ptr<Head> make_head(const model::ModelConfig& config, const run::TrainingOptions& options,
-                                std::int64_t classes, Parameters& parameters);
+                                data::Task task, std::int64_t classes, ParameterId word_embeddings,
+                                Parameters& parameters);
 
 }  // namespace batchwright::engine

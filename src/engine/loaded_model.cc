@@ -45,14 +45,13 @@ const model::StoredTensor* find_stored(const model::Safetensors& file, const std
 }
 
 void copy_checked(const model::StoredTensor& stored, const Parameter& parameter, std::span<float> out,
-                  const std::filesystem::path& path) {
+                  const std::filesystem::path& path, bool is_head) {
   if (stored.shape != parameter.shape) {
     throw Error(ErrorKind::InvalidInput, path.string(),
                 fmt::format("tensor {} has shape [{}], and the configuration asks for [{}]", parameter.name,
                             fmt::join(stored.shape, ", "), fmt::join(parameter.shape, ", ")),
-                parameter.name.starts_with("classifier") || parameter.name.starts_with("score")
-                    ? "The data has another number of classes than the model's head"
-                    : "config.json and the weights belong to different models");
+                is_head ? "The data has another number of classes than the model's head"
+                        : "config.json and the weights belong to different models");
   }
   model::copy_as_float(stored, parameter.name, out);
 }
@@ -76,13 +75,16 @@ std::string partner_of(const std::string& name) {
                                  : replaced(name, ".weight", ".bias");
 }
 
-// A checkpoint of the bare body, or of another task, has no head; the adapters are new.
-bool may_be_missing(const std::string& name, const std::vector<model::Module>& modules) {
+bool is_classification(data::Task task) {
+  return task == data::Task::SequenceClassification || task == data::Task::TokenClassification;
+}
+
+// A head that the checkpoint lacks starts fresh; a language model without its own would say nothing.
+bool may_be_missing(const std::string& name, data::Task task, const std::vector<model::Module>& heads) {
   if (is_adapter(name)) return true;
-  return std::any_of(modules.begin(), modules.end(), [&](const model::Module& m) {
-    const bool fresh = m.part == model::Part::Head || m.part == model::Part::Pooler;
-    return fresh && (name == m.name + ".weight" || name == m.name + ".bias");
-  });
+  return task != data::Task::CausalLm && std::any_of(heads.begin(), heads.end(), [&](const auto& module) {
+           return name == module.name + ".weight" || name == module.name + ".bias";
+         });
 }
 
 }  // namespace
@@ -98,20 +100,22 @@ void LoadedModel::set_values(ParameterId id, std::span<const float> values) cons
 }
 
 std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
-                                        const run::TrainingOptions& options,
+                                        const run::TrainingOptions& options, data::Task task,
                                         const std::vector<std::string>& label_names,
                                         const std::filesystem::path& adapter_folder) {
   auto result = std::make_unique<LoadedModel>();
   result->folder = folder;
   result->config = model::read_model_config(folder);
+  result->task = task;
   result->label_names = label_names;
   Parameters& parameters = result->parameters;
   const auto classes = static_cast<std::int64_t>(label_names.size());
-  if (classes < 2) {
+  if (classes < 2 && is_classification(task)) {
     throw Error(ErrorKind::InvalidInput, "data",
                 fmt::format("has {} class(es); classification needs two", classes));
   }
-  result->network = make_network(result->config, options, classes, parameters);
+  result->network = make_network(result->config, options, task, classes, parameters);
+  const auto heads = head_modules(result->config, task, classes);
   const model::Safetensors weights = model::Safetensors::open_model(folder);
   std::optional<model::Safetensors> adapter;
   if (!adapter_folder.empty()) {
@@ -135,9 +139,10 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
         adapter.has_value() ? adapter->find("base_model.model." + p.name) : nullptr;
     const model::StoredTensor* stored = trained != nullptr ? trained : find_stored(weights, p.name, body);
     if (stored != nullptr) {
-      copy_checked(*stored, p, destination, trained != nullptr ? adapter->path() : weights.path());
+      copy_checked(*stored, p, destination, trained != nullptr ? adapter->path() : weights.path(),
+                   may_be_missing(p.name, task, heads));
       drop_resident_pages(stored->bytes);
-    } else if (may_be_missing(p.name, modules) &&
+    } else if (may_be_missing(p.name, task, heads) &&
                (is_adapter(p.name) || find_stored(weights, partner_of(p.name), body) == nullptr)) {
       initialise(p, destination, options, result->config.initializer_range, stream);
       result->initialised.push_back(p.name);

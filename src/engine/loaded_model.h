@@ -17,7 +17,8 @@ struct LoadedModel {
   std::unique_ptr<Ops> ops;  // the device that holds the weights; outlives them
   std::filesystem::path folder;
   model::ModelConfig config;
-  std::vector<std::string> label_names;
+  data::Task task = data::Task::SequenceClassification;
+  std::vector<std::string> label_names;  // of a classifier
   Parameters parameters;
   std::unique_ptr<Network> network;
   std::vector<std::string> initialised;  // parameters that the checkpoint did not hold
@@ -31,7 +32,7 @@ struct LoadedModel {
 // uniform(+-1/sqrt(in)) for LoRA's A and zero for B as PEFT. `adapter_folder`, if not empty, holds an adapter
 // in PEFT's layout to start from. Throws NotFound, InvalidInput, Unsupported or OutOfMemory.
 std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
-                                        const run::TrainingOptions& options,
+                                        const run::TrainingOptions& options, data::Task task,
                                         const std::vector<std::string>& label_names,
                                         const std::filesystem::path& adapter_folder = {});
 

@@ -24,21 +24,20 @@ double Network::forward_backward(const Pass& pass, const Shard& shard, double lo
   return loss;
 }
 
-double Network::loss(const Pass& pass, const Shard& shard) const {
-  const ArenaScope whole(pass.arena);
-  return head_->loss(pass, shard, body_->forward(pass, shard, false)->hidden);
-}
-
-const float* Network::logits(const Pass& pass, const Shard& shard) const {
-  return head_->logits(pass, shard, body_->forward(pass, shard, false)->hidden);
+Network::Evaluated Network::evaluate(const Pass& pass, const Shard& shard, bool with_logits) const {
+  const std::unique_ptr<Activations> activations = body_->forward(pass, shard, false);
+  Evaluated result;
+  result.loss = head_->loss(pass, shard, activations->hidden);
+  if (with_logits) result.logits = head_->logits(pass, shard, activations->hidden);
+  return result;
 }
 
 std::unique_ptr<Network> make_network(const model::ModelConfig& config, const run::TrainingOptions& options,
-                                      std::int64_t classes, Parameters& parameters) {
+                                      data::Task task, std::int64_t classes, Parameters& parameters) {
   std::unique_ptr<Body> body = make_body(config, options, parameters);
-  std::unique_ptr<Head> head = make_head(config, options, classes, parameters);
+  std::unique_ptr<Head> head = make_head(config, options, task, classes, body->word_embeddings(), parameters);
   if (options.method == run::Method::Lora) {
-    const auto wrapped = wrapped_module_names(config, options);
+    const auto wrapped = wrapped_module_names(config, head_of(task), options);
     body->add_adapters(parameters, wrapped, options.lora);
     head->add_adapters(parameters, wrapped, options.lora);
   }

@@ -20,10 +20,12 @@ class Network {
   // added to pass.gradients. Returns the unscaled sum. `clock` may be nullptr.
   double forward_backward(const Pass& pass, const Shard& shard, double loss_scale,
                           profile::PhaseClock* clock) const;
-  // The sum of losses, without gradients.
-  double loss(const Pass& pass, const Shard& shard) const;
-  // Logits [wanted rows, width()] in arena memory, valid until the arena is released.
-  const float* logits(const Pass& pass, const Shard& shard) const;
+  struct Evaluated {
+    double loss = 0;                // the sum of losses
+    const float* logits = nullptr;  // [wanted rows, width()], in arena memory until it is released
+  };
+  // Without gradients; logits only when they are wanted.
+  Evaluated evaluate(const Pass& pass, const Shard& shard, bool with_logits) const;
 
   std::int64_t width() const { return head_->width(); }
   WantedRows wants() const { return head_->wants(); }
@@ -36,6 +38,6 @@ class Network {
 // Declares the model's parameters (not yet allocated) and returns it. Throws Error(Unsupported) for a family
 // or an activation that the engine does not have.
 std::unique_ptr<Network> make_network(const model::ModelConfig& config, const run::TrainingOptions& options,
-                                      std::int64_t classes, Parameters& parameters);
+                                      data::Task task, std::int64_t classes, Parameters& parameters);
 
 }  // namespace batchwright::engine

@@ -24,26 +24,52 @@ void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::pa
   }
 }
 
-// "Bert" of BertForSequenceClassification: the family as Transformers' classes spell it.
-std::string class_prefix(const std::string& model_type) {
-  static const std::map<std::string, std::string> kPrefixes = {
-      {"bert", "Bert"},           {"roberta", "Roberta"}, {"xlm-roberta", "XLMRoberta"},
-      {"camembert", "Camembert"}, {"gpt2", "GPT2"},       {"distilbert", "DistilBert"},
-      {"llama", "Llama"},         {"qwen2", "Qwen2"},     {"qwen3", "Qwen3"},
-      {"mistral", "Mistral"}};
-  const auto found = kPrefixes.find(model_type);
-  return found == kPrefixes.end() ? "" : found->second;
+// What a task is called by Transformers' classes and by PEFT, and the heads that PEFT saves whole.
+struct TaskNames {
+  std::string head, peft;
+  std::vector<std::string> modules_to_save;
+};
+
+TaskNames names_of(data::Task task) {
+  switch (task) {
+    case data::Task::SequenceClassification:
+      return {"ForSequenceClassification", "SEQ_CLS", {"classifier", "score"}};
+    case data::Task::TokenClassification:
+      return {"ForTokenClassification", "TOKEN_CLS", {"classifier", "score"}};
+    case data::Task::QuestionAnswering:
+      return {"ForQuestionAnswering", "QUESTION_ANS", {"qa_outputs"}};
+    case data::Task::CausalLm:
+      return {"ForCausalLM", "CAUSAL_LM", {}};
+  }
+  throw Error(ErrorKind::Internal, "task", "is none that is known");
 }
 
-Json with_labels(Json config, const std::vector<std::string>& names) {
+// "BertForTokenClassification": the family's part from what the checkpoint calls itself, else from its type.
+std::string architecture_of(const model::ModelConfig& config, data::Task task) {
+  const std::string head = names_of(task).head;
+  if (config.model_type == "gpt2" && task == data::Task::CausalLm) return "GPT2LMHeadModel";
+  static const std::map<std::string, std::string> kFamilies = {
+      {"bert", "Bert"},           {"roberta", "Roberta"},       {"xlm-roberta", "XLMRoberta"},
+      {"camembert", "Camembert"}, {"distilbert", "DistilBert"}, {"gpt2", "GPT2"},
+      {"llama", "Llama"},         {"mistral", "Mistral"},       {"qwen2", "Qwen2"},
+      {"qwen3", "Qwen3"}};
+  const auto family = kFamilies.find(config.model_type);
+  return family == kFamilies.end() ? "" : family->second + head;
+}
+
+// config.json of the trained model: the body's as it was, the head's as it is now.
+Json trained_config(const LoadedModel& model) {
+  Json config = model.config.raw;
+  const std::string architecture = architecture_of(model.config, model.task);
+  if (!architecture.empty()) config["architectures"] = {architecture};
+  if (model.label_names.empty()) return config;
   Json id2label = Json::object(), label2id = Json::object();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    id2label[std::to_string(i)] = names[i];
-    label2id[names[i]] = i;
+  for (std::size_t i = 0; i < model.label_names.size(); ++i) {
+    id2label[std::to_string(i)] = model.label_names[i];
+    label2id[model.label_names[i]] = i;
   }
-  config["architectures"] = {class_prefix(config["model_type"].get<std::string>()) +
-                             "ForSequenceClassification"};
-  config["problem_type"] = "single_label_classification";
+  if (model.task == data::Task::SequenceClassification)
+    config["problem_type"] = "single_label_classification";
   config["id2label"] = id2label;
   config["label2id"] = label2id;
   config.erase("num_labels");
@@ -52,22 +78,31 @@ Json with_labels(Json config, const std::vector<std::string>& names) {
 
 Json adapter_config(const LoadedModel& model, const run::TrainingOptions& options) {
   const bool all = options.lora.targets == std::vector<std::string>{"all-linear"};
-  std::vector<std::string> saved = {"classifier", "score"};  // as PEFT adds for SEQ_CLS
+  const TaskNames names = names_of(model.task);
+  std::vector<std::string> saved = names.modules_to_save;
   saved.insert(saved.end(), options.lora.extra_trained.begin(), options.lora.extra_trained.end());
   return {{"peft_type", "LORA"},
-          {"task_type", "SEQ_CLS"},
+          {"task_type", names.peft},
           {"base_model_name_or_path", std::filesystem::absolute(model.folder).string()},
           {"r", options.lora.rank},
           {"lora_alpha", options.lora.alpha},
           {"lora_dropout", options.lora.dropout},
-          {"target_modules", all ? wrapped_module_names(model.config, options) : options.lora.targets},
-          {"modules_to_save", saved},
+          {"target_modules",
+           all ? wrapped_module_names(model.config, head_of(model.task), options) : options.lora.targets},
+          {"modules_to_save", saved.empty() ? Json() : Json(saved)},
           {"bias", "none"},
           {"fan_in_fan_out", model.config.architecture == model::Architecture::Gpt2},
           {"inference_mode", true},
           {"init_lora_weights", true},
           {"use_rslora", options.lora.rank_stabilised},
           {"use_dora", false}};
+}
+
+// An adapter has no config.json that could name the classes.
+void write_label_names(const std::vector<std::string>& names, const std::filesystem::path& folder) {
+  Json labels = Json::object();
+  for (std::size_t i = 0; i < names.size(); ++i) labels[std::to_string(i)] = names[i];
+  write_file_atomic(folder / "labels.json", Json{{"id2label", labels}}.dump(2) + "\n");
 }
 
 }  // namespace
@@ -94,13 +129,9 @@ void save_model(const LoadedModel& model, const run::TrainingOptions& options,
   if (lora) {
     const Json config = adapter_config(model, options);
     write_file_atomic(folder / "adapter_config.json", config.dump(2) + "\n");
-    Json labels = Json::object();
-    for (std::size_t i = 0; i < model.label_names.size(); ++i)
-      labels[std::to_string(i)] = model.label_names[i];
-    write_file_atomic(folder / "labels.json", Json{{"id2label", labels}}.dump(2) + "\n");
+    if (!model.label_names.empty()) write_label_names(model.label_names, folder);
   } else {
-    write_file_atomic(folder / "config.json",
-                      with_labels(model.config.raw, model.label_names).dump(2) + "\n");
+    write_file_atomic(folder / "config.json", trained_config(model).dump(2) + "\n");
   }
   copy_tokenizer(model.folder, folder);
 }

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <mutex>
+
+#include "data/metric.h"
 
 namespace batchwright::engine {
 namespace {
@@ -39,7 +43,7 @@ Pass Stepper::pass_of(Lane& lane, bool training, std::int64_t step, Checkpointin
           .checkpointing = checkpointing};
 }
 
-void Stepper::reserve(const WindowPlan& plan, bool training, Checkpointing checkpointing) {
+void Stepper::reserve(const WindowPlan& plan, Work work, Checkpointing checkpointing) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = *lanes_[i];
     Arena counted;
@@ -50,14 +54,14 @@ void Stepper::reserve(const WindowPlan& plan, bool training, Checkpointing check
                       .arena = counted,
                       .parameters = model_.parameters,
                       .gradients = lane.gradients.floats(),
-                      .training = training,
+                      .training = work == Work::Train,
                       .seed = 0,
                       .step = 0,
                       .checkpointing = checkpointing};
-      if (training)
+      if (work == Work::Train)
         model_.network->forward_backward(pass, shard, 1, nullptr);
       else
-        model_.network->logits(pass, shard);
+        model_.network->evaluate(pass, shard, work == Work::LossAndLogits);
       most = std::max(most, counted.counted_bytes());
     }
     lane.arena.reserve(most);
@@ -66,8 +70,9 @@ void Stepper::reserve(const WindowPlan& plan, bool training, Checkpointing check
 
 StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step) {
   const auto start = Clock::now();
-  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size(), model_.network->wants());
-  reserve(plan, true, cut.checkpointing);
+  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size(), model_.network->wants(),
+                                      model_.config.pad_token_id.value_or(-1));
+  reserve(plan, Work::Train, cut.checkpointing);
   const double input_seconds = seconds_since(start);
   const double loss_scale = 1.0 / static_cast<double>(std::max<std::int64_t>(plan.targets, 1));
   workers_.run([&](int thread) {
@@ -135,46 +140,61 @@ std::vector<float> Stepper::sum_gradients() {
   return host;
 }
 
+std::vector<std::vector<float>> Stepper::download_logits(const Shard& shard, const float* logits) const {
+  const TokenBatch& rows = shard.wanted_rows();
+  const std::int64_t width = model_.network->width();
+  std::vector<float> all(static_cast<std::size_t>(rows.rows() * width));
+  ops_.download(logits, static_cast<std::int64_t>(all.size()), all.data());
+  std::vector<std::vector<float>> result;
+  for (const Sequence& sequence : rows.sequences) {
+    const auto begin = all.begin() + sequence.first_row * width;
+    result.emplace_back(begin, begin + sequence.valid * width);
+  }
+  return result;
+}
+
 Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
-                             std::vector<float>* logits) {
+                             std::vector<std::vector<float>>* logits) {
   const auto start = Clock::now();
-  const std::int64_t classes = model_.network->width();
-  if (logits != nullptr) logits->assign(rows.size() * static_cast<std::size_t>(classes), 0.0f);
-  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size(), model_.network->wants());
-  reserve(plan, false, Checkpointing::None);
+  const WindowPlan plan = plan_window(tokens_, rows, cut, workers_.size(), model_.network->wants(),
+                                      model_.config.pad_token_id.value_or(-1));
+  const std::unique_ptr<data::Metric> metric = data::make_metric(tokens_);
+  const bool with_logits = metric != nullptr || logits != nullptr;
+  reserve(plan, with_logits ? Work::LossAndLogits : Work::Loss, Checkpointing::None);
   std::vector<std::int64_t> place(tokens_.rows(), -1);
   for (std::size_t i = 0; i < rows.size(); ++i) place[rows[i]] = static_cast<std::int64_t>(i);
-  std::vector<Evaluation> parts(lanes_.size());
+  if (logits != nullptr) logits->assign(rows.size(), {});
+  std::vector<double> losses(lanes_.size(), 0);
+  std::mutex gathering;
   workers_.run([&](int thread) {
     const auto t = static_cast<std::size_t>(thread);
     Lane& lane = *lanes_[t];
     const Pass pass = pass_of(lane, false, 0, Checkpointing::None);
     for (const Shard& shard : plan.shards[t]) {
       const ArenaScope scope(lane.arena);
-      auto* scores = const_cast<float*>(model_.network->logits(pass, shard));
-      std::vector<float> host(static_cast<std::size_t>(shard.tokens.size() * classes));
-      ops_.download(scores, static_cast<std::int64_t>(host.size()), host.data());
-      for (std::int64_t i = 0; i < shard.tokens.size(); ++i) {
-        const Sequence& sequence = shard.tokens.sequences[static_cast<std::size_t>(i)];
-        const float* row = host.data() + i * classes;
-        parts[t].correct +=
-            std::max_element(row, row + classes) - row == shard.targets[static_cast<std::size_t>(i)] ? 1 : 0;
-        if (logits != nullptr)
-          std::copy(row, row + classes, logits->begin() + place[sequence.example] * classes);
+      const Network::Evaluated evaluated = model_.network->evaluate(pass, shard, with_logits);
+      losses[t] += evaluated.loss;
+      if (!with_logits) continue;
+      auto by_sequence = download_logits(shard, evaluated.logits);
+      const std::lock_guard lock(gathering);
+      for (std::size_t i = 0; i < by_sequence.size(); ++i) {
+        const std::uint32_t row = shard.tokens.sequences[i].example;
+        if (metric != nullptr) metric->add(row, by_sequence[i]);
+        if (logits != nullptr) (*logits)[static_cast<std::size_t>(place[row])] = std::move(by_sequence[i]);
       }
-      parts[t].examples += shard.tokens.size();
-      parts[t].loss += ops_.cross_entropy(shard.targets, scores, classes, 0);
     }
   });
-  Evaluation total;
-  for (const Evaluation& part : parts) {
-    total.examples += part.examples;
-    total.correct += part.correct;
-    total.loss += part.loss;
-  }
-  total.loss /= static_cast<double>(std::max<std::int64_t>(total.examples, 1));
-  total.seconds = seconds_since(start);
-  return total;
+  Evaluation result;
+  result.examples = plan.examples;
+  result.targets = plan.targets;
+  for (const double loss : losses) result.loss += loss;
+  result.loss /= static_cast<double>(std::max<std::int64_t>(plan.targets, 1));
+  if (metric != nullptr)
+    result.metrics = metric->values();
+  else
+    result.metrics = {{"perplexity", std::exp(result.loss)}};
+  result.seconds = seconds_since(start);
+  return result;
 }
 
 void Stepper::record_into(profile::Trace* trace) {

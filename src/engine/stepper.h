@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "data/token_file.h"
@@ -25,8 +27,9 @@ struct StepOutcome {
 };
 
 struct Evaluation {
-  std::int64_t examples = 0, correct = 0;
-  double loss = 0;  // mean
+  std::int64_t examples = 0, targets = 0;
+  double loss = 0;                                      // mean over targets
+  std::vector<std::pair<std::string, double>> metrics;  // the task's (data/metric.h), or perplexity
   double seconds = 0;
 };
 
@@ -46,9 +49,10 @@ class Stepper {
   // The window's gradient, summed over threads and copied to the host: trainable_count() floats.
   std::vector<float> sum_gradients();
 
-  // Without dropout, `cut.micro_batch` examples a forward. logits, if given, receives [rows, classes].
+  // Without dropout, `cut.micro_batch` examples a forward. logits, if given, receives those of every row:
+  // [its targets, or for question answering its tokens, width].
   Evaluation evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
-                      std::vector<float>* logits = nullptr);
+                      std::vector<std::vector<float>>* logits = nullptr);
 
   // Records every step into `trace` until it is called with nullptr.
   void record_into(profile::Trace* trace);
@@ -70,7 +74,10 @@ class Stepper {
   };
 
   Pass pass_of(Lane& lane, bool training, std::int64_t step, Checkpointing checkpointing);
-  void reserve(const WindowPlan& plan, bool training, Checkpointing checkpointing);
+  enum class Work { Train, Loss, LossAndLogits };
+  void reserve(const WindowPlan& plan, Work work, Checkpointing checkpointing);
+  // The logits of every sequence of a shard, on the host, without padding.
+  std::vector<std::vector<float>> download_logits(const Shard& shard, const float* logits) const;
 
   LoadedModel& model_;
   const data::TokenFile& tokens_;

@@ -20,10 +20,11 @@ constexpr std::int64_t kTracedSteps = 100;  // more than a viewer shows with ple
 
 Json evaluation_json(const Evaluation& evaluation) {
   if (evaluation.examples == 0) return nullptr;
-  return {{"examples", evaluation.examples},
-          {"accuracy", static_cast<double>(evaluation.correct) / static_cast<double>(evaluation.examples)},
-          {"loss", evaluation.loss},
-          {"seconds", evaluation.seconds}};
+  Json result = {{"examples", evaluation.examples}, {"targets", evaluation.targets}};
+  for (const auto& [name, value] : evaluation.metrics) result[name] = value;
+  result["loss"] = evaluation.loss;
+  result["seconds"] = evaluation.seconds;
+  return result;
 }
 
 // Parts of the model that start from random numbers; a LoRA adapter always does, so it is not named.
@@ -101,6 +102,7 @@ void train(const run::EngineJob& job, run::WorkerChannel& channel) {
   save_model(*training.model, job.options, saved);
   const StepLog::Totals& totals = log.totals();
   const Json summary = {{"version", 1},
+                        {"task", data::task_name(training.tokens.task())},
                         {"split", run::to_string(job.split)},
                         {"steps", totals.steps},
                         {"planned_steps", total},

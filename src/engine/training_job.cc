@@ -11,7 +11,7 @@ namespace batchwright::engine {
 namespace {
 
 data::HoldOut rows_of(const data::TokenFile& tokens, const run::TrainingOptions& options) {
-  return data::split_rows(tokens.rows(), options.eval_fraction, options.seed);
+  return data::split_rows(tokens, options.eval_fraction, options.seed);
 }
 
 // A token file is checked against itself when it is opened; here against the model that will read it.
@@ -49,7 +49,8 @@ TrainingJob::TrainingJob(const run::EngineJob& engine_job)
       tokens(data::TokenFile::open(job.token_file)),
       rows(rows_of(tokens, job.options)),
       sampler(rows.train, job.options.effective_batch, job.options.seed),
-      model(load_model(job.model_folder, job.options, tokens.label_names(), job.adapter_folder)) {
+      model(load_model(job.model_folder, job.options, tokens.task(), tokens.label_names(),
+                       job.adapter_folder)) {
   check_fits(tokens, model->config, job.token_file);
 }
 

@@ -6,7 +6,58 @@
 namespace batchwright::engine {
 namespace {
 
-void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t padded_length, Shard& shard) {
+// The place of one wanted row, and what the head shall say there.
+void append_place(const Sequence& sequence, std::int64_t position, std::int32_t target, Shard& shard) {
+  const std::int64_t row = sequence.first_row + position;
+  TokenBatch& wanted = shard.wanted;
+  wanted.ids.push_back(shard.tokens.ids[static_cast<std::size_t>(row)]);
+  wanted.type_ids.push_back(shard.tokens.type_ids[static_cast<std::size_t>(row)]);
+  wanted.positions.push_back(static_cast<std::uint32_t>(position));
+  wanted.examples.push_back(sequence.example);
+  ++wanted.sequences.back().rows;
+  ++wanted.sequences.back().valid;
+  shard.places.push_back(static_cast<std::int32_t>(row));
+  shard.targets.push_back(target);
+}
+
+// The rows that have a label; a causal language model predicts a token from the row before it.
+void append_labelled(const data::TokenFile& tokens, const Sequence& sequence, Shard& shard) {
+  const auto labels = tokens.token_labels(sequence.example);
+  const std::int64_t shift = tokens.task() == data::Task::CausalLm ? 1 : 0;
+  for (std::int64_t i = shift; i < sequence.valid; ++i) {
+    const std::int32_t label = labels[static_cast<std::size_t>(i)];
+    if (label != data::TokenFile::kNoLabel) append_place(sequence, i - shift, label, shard);
+  }
+}
+
+std::int64_t last_text_token(const TokenBatch& batch, const Sequence& sequence, std::int64_t padding_id) {
+  std::int64_t position = sequence.valid - 1;
+  while (position > 0 && batch.ids[static_cast<std::size_t>(sequence.first_row + position)] == padding_id) {
+    --position;
+  }
+  return position;
+}
+
+void append_wanted(const data::TokenFile& tokens, const Sequence& sequence, std::int64_t padding_id,
+                   Shard& shard) {
+  if (shard.wants == WantedRows::All) {
+    const data::TokenFile::Span answer = tokens.span(sequence.example);
+    shard.targets.insert(shard.targets.end(), {answer.first, answer.last});
+    return;
+  }
+  shard.wanted.sequences.push_back(
+      {.first_row = shard.wanted.rows(), .rows = 0, .valid = 0, .example = sequence.example});
+  if (shard.wants == WantedRows::Labelled) {
+    append_labelled(tokens, sequence, shard);
+  } else {
+    const std::int64_t position =
+        shard.wants == WantedRows::Last ? last_text_token(shard.tokens, sequence, padding_id) : 0;
+    append_place(sequence, position, tokens.label(sequence.example), shard);
+  }
+}
+
+void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t padded_length,
+                std::int64_t padding_id, Shard& shard) {
   TokenBatch& batch = shard.tokens;
   const auto ids = tokens.ids(row);
   const auto types = tokens.type_ids(row);
@@ -21,15 +72,7 @@ void append_row(const data::TokenFile& tokens, std::uint32_t row, std::int64_t p
     batch.positions.push_back(static_cast<std::uint32_t>(i));
     batch.examples.push_back(row);
   }
-  const std::int64_t place = shard.wants == WantedRows::Last ? std::max<std::int64_t>(valid, 1) - 1 : 0;
-  TokenBatch& wanted = shard.wanted;
-  wanted.sequences.push_back({.first_row = wanted.rows(), .rows = 1, .valid = 1, .example = row});
-  wanted.ids.push_back(ids.empty() ? 0 : ids[static_cast<std::size_t>(place)]);
-  wanted.type_ids.push_back(0);
-  wanted.positions.push_back(static_cast<std::uint32_t>(place));
-  wanted.examples.push_back(row);
-  shard.places.push_back(static_cast<std::int32_t>(sequence.first_row + place));
-  shard.targets.push_back(tokens.label(row));
+  append_wanted(tokens, sequence, padding_id, shard);
 }
 
 // Deals items to `bins` so that the loads are even: longest first to the lightest bin; ties to the lower
@@ -70,7 +113,7 @@ std::vector<std::size_t> threads_for(const std::vector<std::int64_t>& part_loads
 }  // namespace
 
 WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
-                       int threads, WantedRows wants) {
+                       int threads, WantedRows wants, std::int64_t padding_id) {
   std::vector<std::int32_t> lengths;
   for (const std::uint32_t row : rows) lengths.push_back(tokens.length(row));
   const auto micro_batches = cut.micro_tokens > 0 ? data::cut_window_by_tokens(lengths, cut.micro_tokens)
@@ -101,7 +144,8 @@ WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint3
     for (const auto& part : deal(loads, shared ? team : 1)) {
       Shard& shard = shards.emplace_back();
       shard.wants = wants;
-      for (const std::uint32_t i : part) append_row(tokens, rows[micro.members[i]], loads[i], shard);
+      for (const std::uint32_t i : part)
+        append_row(tokens, rows[micro.members[i]], loads[i], padding_id, shard);
       plan.targets += static_cast<std::int64_t>(shard.targets.size());
       shard_loads.push_back(shard.tokens.rows());
     }

@@ -29,8 +29,9 @@ struct WindowPlan {
 
 // Cuts the window into micro-batches and gives them to threads. A micro-batch with at least one example a
 // thread is sharded over all threads; smaller ones run side by side, one a thread. Depends on its arguments
-// only, so a run can be repeated bit for bit. `wants` is the head's.
+// only, so a run can be repeated bit for bit. `wants` is the head's. `padding_id` (-1: none) is no last
+// token: like Transformers' decoders, a classifier reads the last one that is another.
 WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
-                       int threads, WantedRows wants);
+                       int threads, WantedRows wants, std::int64_t padding_id);
 
 }  // namespace batchwright::engine

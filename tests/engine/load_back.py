@@ -15,23 +15,24 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
+from reference import AUTO  # noqa: E402
 from token_file import TokenFile, model_inputs  # noqa: E402
 
 
-def load(options, labels):
+def load(options, tokens):
     is_adapter = (options.saved / "adapter_config.json").exists()
     folder = options.base if is_adapter else options.saved
     if folder is None:
         sys.exit(f"{options.saved} is an adapter: name its model with --base")
     if not is_adapter:
-        model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-            folder, output_loading_info=True)
+        model, report = AUTO[tokens.task].from_pretrained(folder, output_loading_info=True)
         strange = {kind: names for kind, names in report.items() if names}
         if strange:
             sys.exit(f"the saved weights are not exactly the model's: {strange}")
         return model
     import peft
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=labels)
+    labels = {"num_labels": len(tokens.label_names)} if tokens.label_names else {}
+    model = AUTO[tokens.task].from_pretrained(folder, **labels)
     return peft.PeftModel.from_pretrained(model, options.saved)
 
 
@@ -53,14 +54,15 @@ def main(words=None):
     tokens = TokenFile(options.tokens)
     rows = json.loads((options.dump / "dump.json").read_text())["windows"][0]
     logits = load_file(options.dump / "logits.safetensors")["logits"]
-    model = load(options, len(tokens.label_names)).eval()
+    model = load(options, tokens).eval()
     if (options.saved / "config.json").exists():
-        check_labels(options.saved, tokens.label_names)
+        if tokens.label_names:
+            check_labels(options.saved, tokens.label_names)
         transformers.AutoTokenizer.from_pretrained(options.saved)
     with torch.no_grad():
-        batch = tokens.padded(rows)
-        batch.pop("labels")
-        expected = model(**model_inputs(batch, model.config)).logits
+        batch = {name: value for name, value in model_inputs(tokens.padded(rows), model.config).items()
+                 if name not in ("labels", "start_positions", "end_positions")}
+        expected = tokens.wanted(rows, model(**batch))
     worst = (logits - expected).abs().max().item()
     passed = worst <= options.tolerance
     print(f"{'ok  ' if passed else 'FAIL'} logits of {len(rows)} rows: {worst:.2e} (at most {options.tolerance:.0e})")

@@ -2,9 +2,10 @@
 
     reference.py MODEL TOKENS OUT [--adapter FOLDER] [--windows dump.json] [--steps 50] ...
 
-MODEL is a folder with a classification head, FOLDER a PEFT adapter (start.py makes both); TOKENS is a token file. The
+MODEL is a folder with the task's head, FOLDER a PEFT adapter (start.py makes both); TOKENS is a token file. The
 examples of every step come from "windows" in the engine's dump (a list of row lists), else are taken in order. Every
-dropout rate is 0 and each step is one forward over the whole effective batch. Writes to OUT:
+dropout rate is 0 and each step is one forward over the whole effective batch; for question answering, where Transformers'
+loss depends on the padding, it is the mean over the examples, each alone. Writes to OUT:
 reference.json {"loss" of the first step, "losses", "gradient_norms", "learning_rates"}; gradients.safetensors, the
 first step's gradients under Transformers' or PEFT's names; logits.safetensors, of the first window before training.
 """
@@ -20,17 +21,21 @@ from safetensors.torch import save_file  # noqa: E402
 from token_file import TokenFile, model_inputs  # noqa: E402
 
 
+AUTO = {"sequence-classification": transformers.AutoModelForSequenceClassification,
+        "token-classification": transformers.AutoModelForTokenClassification,
+        "question-answering": transformers.AutoModelForQuestionAnswering,
+        "causal-lm": transformers.AutoModelForCausalLM}
 # What the families call their dropout rates.
 DROPOUT_RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout", "attention_dropout",
-                 "seq_classif_dropout", "embd_pdrop", "attn_pdrop", "resid_pdrop")
+                 "seq_classif_dropout", "qa_dropout", "embd_pdrop", "attn_pdrop", "resid_pdrop")
 
 
-def load_model(folder, adapter, dtype=torch.float32):
+def load_model(folder, adapter, task, dtype=torch.float32):
     config = transformers.AutoConfig.from_pretrained(folder)
     for name in DROPOUT_RATES:
-        if hasattr(config, name):
+        if hasattr(config, name) or name == "classifier_dropout":  # 0.1 where the configuration does not name it
             setattr(config, name, 0.0)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, config=config, dtype=dtype)
+    model = AUTO[task].from_pretrained(folder, config=config, dtype=dtype)
     if adapter:
         import peft
         model = peft.PeftModel.from_pretrained(model, adapter, is_trainable=True)
@@ -55,6 +60,20 @@ def make_optimizer(parameters, options):
                              betas=(0.9, 0.999), eps=1e-8)
 
 
+def backward(model, tokens, window):
+    """Accumulates the gradients of the window's loss; returns the loss and the output of one forward over all of it."""
+    output = model(**model_inputs(tokens.padded(window), model.config))
+    if tokens.task != "question-answering":
+        output.loss.backward()
+        return output.loss.item(), output
+    total = 0.0
+    for row in window:
+        alone = model(**model_inputs(tokens.padded([row]), model.config)).loss / len(window)
+        alone.backward()
+        total += alone.item()
+    return total, output
+
+
 def windows_of(options, rows):
     if options.windows:
         return json.loads(options.windows.read_text())["windows"][:options.steps]
@@ -64,23 +83,22 @@ def windows_of(options, rows):
 
 def run(options):
     tokens = TokenFile(options.tokens)
-    model = load_model(options.model, options.adapter)
+    model = load_model(options.model, options.adapter, tokens.task)
     parameters = trainable(model)
     optimizer = make_optimizer(parameters, options)
     windows = windows_of(options, len(tokens))
     scheduler = transformers.get_scheduler(options.schedule, optimizer, options.warmup_steps, options.steps)
     record = {"losses": [], "gradient_norms": [], "learning_rates": []}
     for step, window in enumerate(windows):
-        output = model(**model_inputs(tokens.padded(window), model.config))
         optimizer.zero_grad()
-        output.loss.backward()
+        loss, output = backward(model, tokens, window)
         if step == 0:
-            save_file({"logits": output.logits.detach().contiguous()}, options.out / "logits.safetensors")
+            save_file({"logits": tokens.wanted(window, output).detach().contiguous()}, options.out / "logits.safetensors")
             save_file({name: p.grad.contiguous().clone() for name, p in parameters.items()},
                       options.out / "gradients.safetensors")
         limit = options.clip if options.clip > 0 else float("inf")
         norm = torch.nn.utils.clip_grad_norm_(parameters.values(), limit)
-        record["losses"].append(output.loss.item())
+        record["losses"].append(loss)
         record["gradient_norms"].append(norm.item())
         record["learning_rates"].append(scheduler.get_last_lr()[0])
         optimizer.step()

@@ -47,7 +47,7 @@ def weights(folder):
 def check(engine, folder, method):
     arguments = ["--labels", "2"] + (["--lora", "4"] if method == "lora" else [])
     start_folder.main(shared.words(folder / "start", "--random", *arguments))
-    shared.make_tokens(folder / "rows.tokens", folder / "start", 2, False, 128)
+    shared.make_tokens(folder / "rows.tokens", folder / "start", shared.SEQUENCE, 2, False, 128)
     whole, broken = folder / "whole", folder / "broken"
     last = drive.run_job(engine, job(folder, whole, method))[-1]
     assert last["type"] == "done", last

@@ -45,7 +45,7 @@ class SmallModel {
     return result;
   }
   std::unique_ptr<LoadedModel> load(const run::TrainingOptions& options) const {
-    auto model = load_model(folder, options, {"bad", "good"});
+    auto model = load_model(folder, options, data::Task::SequenceClassification, {"bad", "good"});
     // PEFT starts B at zero, where every gradient of A is zero too: tests want gradients that say something.
     for (ParameterId id = 0; id < model->parameters.all().size(); ++id) {
       if (!model->parameters.at(id).name.ends_with("lora_B.weight")) continue;

@@ -3,7 +3,7 @@
     start.py OUT --base MODEL [--labels 2] [--lora RANK] [--targets query,value]    the model's weights plus a head
     start.py OUT --random [--family gpt2] [--layers 2 --hidden 32 --heads 4 ...]    a small model with random weights
 
-OUT becomes a Hugging Face folder with a sequence classification head; with --lora, OUT/adapter is a PEFT adapter whose
+OUT becomes a Hugging Face folder with the task's head; with --lora, OUT/adapter is a PEFT adapter whose
 B is not zero (with PEFT's own zero B, the gradient of every A would be zero and prove nothing).
 """
 import argparse
@@ -15,7 +15,10 @@ import shutil
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from reference import AUTO  # noqa: E402
 
+PEFT_TASKS = {"sequence-classification": "SEQ_CLS", "token-classification": "TOKEN_CLS", "question-answering": "QUESTION_ANS",
+              "causal-lm": "CAUSAL_LM"}
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 WORDS = "the a movie film was is not very good bad great dull plot of and but it i we never again".split()
 
@@ -55,7 +58,7 @@ def random_config(options):
 
 
 def random_model(options):
-    model = transformers.AutoModelForSequenceClassification.from_config(random_config(options))
+    model = AUTO[options.task].from_config(random_config(options))
     # Transformers starts biases at 0 and norms at 1: random ones show a term that is left out.
     with torch.no_grad():
         for parameter in model.parameters():
@@ -73,19 +76,28 @@ def write_tokenizer(folder):
 
 
 def based_model(options):
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(options.base, num_labels=options.labels)
+    labels = {"num_labels": options.labels} if options.task.endswith("classification") else {}
+    model = AUTO[options.task].from_pretrained(options.base, **labels)
     # Transformers starts the head's bias at 0.
-    if getattr(getattr(model, "classifier", None), "bias", None) is not None:
-        torch.nn.init.normal_(model.classifier.bias, std=0.02)
+    for name in ("classifier", "qa_outputs"):
+        if getattr(getattr(model, name, None), "bias", None) is not None:
+            torch.nn.init.normal_(getattr(model, name).bias, std=0.02)
     return model
+
+
+def saved_whole(model, options):
+    """PEFT adds a task's head by itself, but, sequence classification apart, only after all-linear has wrapped it."""
+    heads = [name for name, _ in model.named_children() if name in ("classifier", "score", "qa_outputs")]
+    names = options.extra.split(",") if options.extra else []
+    return names + (heads if options.task != "sequence-classification" else []) or None
 
 
 def write_adapter(folder, model, options):
     import peft
     targets = options.targets if options.targets == "all-linear" else options.targets.split(",")
     adapted = peft.get_peft_model(model, peft.LoraConfig(
-        r=options.lora, lora_alpha=options.alpha, lora_dropout=0.0, task_type="SEQ_CLS", target_modules=targets,
-        modules_to_save=options.extra.split(",") if options.extra else None, use_rslora=options.rslora,
+        r=options.lora, lora_alpha=options.alpha, lora_dropout=0.0, task_type=PEFT_TASKS[options.task],
+        target_modules=targets, modules_to_save=saved_whole(model, options), use_rslora=options.rslora,
         fan_in_fan_out=model.config.model_type == "gpt2"))
     with torch.no_grad():
         for name, parameter in adapted.named_parameters():
@@ -99,6 +111,7 @@ def parse_arguments(words=None):
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--base", type=pathlib.Path)
     parser.add_argument("--random", action="store_true")
+    parser.add_argument("--task", choices=AUTO, default="sequence-classification")
     parser.add_argument("--labels", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--lora", type=int, default=0, help="rank; 0: no adapter")

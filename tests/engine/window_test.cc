@@ -27,7 +27,7 @@ TEST(PlanWindow, KeepsTheThreadsEvenlyBusyWhateverTheCut) {
   for (const std::int64_t micro_batch : {1, 2, 3, 4, 8, 24}) {
     for (const int threads : {2, 3}) {
       const WindowPlan plan =
-          plan_window(tokens, rows, {.micro_batch = micro_batch}, threads, WantedRows::First);
+          plan_window(tokens, rows, {.micro_batch = micro_batch}, threads, WantedRows::First, -1);
       const auto busy = rows_of_threads(plan);
       const auto [least, most] = std::minmax_element(busy.begin(), busy.end());
       EXPECT_LE(*most - *least, longest) << micro_batch << " examples on " << threads << " threads";
