@@ -11,6 +11,35 @@
 #include "model/config.h"
 
 namespace batchwright::cli {
+namespace {
+
+// What a row of the token file is to a person.
+std::string row_word(data::Task task) {
+  switch (task) {
+    case data::Task::SequenceClassification:
+      return "rows";
+    case data::Task::TokenClassification:
+      return "sentences";
+    case data::Task::QuestionAnswering:
+      return "windows of contexts";
+    case data::Task::CausalLm:
+      return "texts or blocks";
+  }
+  return "rows";
+}
+
+// An option of another task would change nothing, and its user thinks it does.
+void refuse_unused_options(data::Task task, const TrainingArguments& arguments) {
+  if (arguments.doc_stride && task != data::Task::QuestionAnswering) {
+    throw Error(ErrorKind::Usage, "--doc-stride",
+                "is for question-answering, and this is " + data::task_name(task));
+  }
+  if (arguments.packing && task != data::Task::CausalLm) {
+    throw Error(ErrorKind::Usage, "--packing", "is for causal-lm, and this is " + data::task_name(task));
+  }
+}
+
+}  // namespace
 
 PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& arguments,
                             const InterruptGuard& interrupt, Progress& progress) {
@@ -23,6 +52,9 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
   request.data = input.data;
   request.model_folder = input.model;
   request.columns = {arguments.text_column, arguments.text_pair_column, arguments.label_column};
+  request.task = arguments.task;
+  request.doc_stride = arguments.doc_stride;
+  request.packing = arguments.packing;
   request.max_length = static_cast<std::int32_t>(arguments.options.max_length);
   const data::Prepared prepared = data::prepare(request, [&](std::int64_t done, std::int64_t rows) {
     interrupt.check();
@@ -31,12 +63,19 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
         rows > 0 ? std::optional(static_cast<double>(done) / static_cast<double>(rows)) : std::nullopt);
   });
   const data::TokenFile tokens = data::TokenFile::open(prepared.token_file);
-  const auto rows = data::split_rows(tokens.rows(), arguments.options.eval_fraction, arguments.options.seed);
+  refuse_unused_options(tokens.task(), arguments);
+  if (!arguments.task)
+    progress.note(fmt::format("task: {} (--task names another)", data::task_name(tokens.task())));
+  if (tokens.skipped_rows() > 0) {
+    progress.note(fmt::format("{} rows have no label within --max-length {} and are left out",
+                              tokens.skipped_rows(), tokens.max_length()));
+  }
+  const auto rows = data::split_rows(tokens, arguments.options.eval_fraction, arguments.options.seed);
   const auto training_rows = static_cast<std::int64_t>(rows.train.size());
   if (training_rows < arguments.options.effective_batch) {
     throw Error(ErrorKind::Usage, "--effective-batch",
-                fmt::format("{} is more than the {} rows that are left for training",
-                            arguments.options.effective_batch, training_rows),
+                fmt::format("{} is more than the {} {} that are left for training",
+                            arguments.options.effective_batch, training_rows, row_word(tokens.task())),
                 "Give more rows, a smaller effective batch, or a smaller --eval-fraction");
   }
   const data::LengthStatistics lengths = data::length_statistics(data::row_lengths(tokens));

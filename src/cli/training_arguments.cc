@@ -92,6 +92,9 @@ void add_training_options(CLI::App& app, TrainingArguments& a) {
   app.add_option("--threads", a.options.threads);
   app.add_option("--memory-limit", a.memory_limit);
   app.add_option("--eval-fraction", a.options.eval_fraction);
+  app.add_option("--task", a.task_name);
+  app.add_option("--doc-stride", a.doc_stride);
+  app.add_option("--packing", a.packing_name);
   app.add_option("--text-column", a.text_column);
   app.add_option("--text-pair-column", a.text_pair_column);
   app.add_option("--label-column", a.label_column);
@@ -116,6 +119,13 @@ void finish(const CLI::App& app, TrainingArguments& a) {
   }
   if (app.count("--learning-rate") == 0 && a.options.method == run::Method::Full) {
     a.options.learning_rate = run::kFullLearningRate;
+  }
+  if (!a.task_name.empty()) a.task = data::parse_task(a.task_name, "--task");
+  if (a.packing_name == "on" || a.packing_name == "off") {
+    a.packing = a.packing_name == "on";
+  } else if (a.packing_name != "auto") {
+    throw Error(ErrorKind::Usage, "--packing", fmt::format("'{}' is not known", a.packing_name),
+                "Choose one of auto, on, off");
   }
   if (!a.schedule.empty()) a.options.schedule = run::parse_schedule(a.schedule, "--schedule");
   if (app.count("--lora-targets") > 0) a.options.lora.targets = split_at_commas(a.lora_targets);

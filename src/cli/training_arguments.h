@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/task.h"
 #include "run/options.h"
 
 namespace batchwright::cli {
@@ -16,6 +17,9 @@ struct TrainingArguments {
   std::string split;              // "", "auto" or "8x4"
   std::int64_t micro_tokens = 0;  // 0: not given
   std::string text_column = "text", text_pair_column = "text_pair", label_column = "label";
+  std::optional<data::Task> task;  // empty: deduced from DATA
+  std::optional<std::int32_t> doc_stride;
+  std::optional<bool> packing;
   std::string run_folder;  // empty: a folder named after the request
   std::optional<double> budget_seconds;
   bool overwrite = false, json = false, quiet = false;
@@ -26,6 +30,7 @@ struct TrainingArguments {
 
   // As typed.
   std::string method, schedule, lora_targets, lora_extra_trained, memory_limit, budget;
+  std::string task_name, packing_name = "auto";
   std::optional<std::int64_t> lora;
 };
 

@@ -77,21 +77,39 @@ Json json_line(const run::StepReport& step) {
   return line;
 }
 
+std::optional<double> number(const Json& object, const char* name) {
+  return object.is_object() && object.contains(name) && object.at(name).is_number()
+             ? std::optional(object.at(name).get<double>())
+             : std::nullopt;
+}
+
+// The task's own metric on the held-out rows (data/metric.h has the names).
+std::string describe_metric(const Json& evaluation) {
+  const auto percent = [&](const char* name) { return format_percent(number(evaluation, name).value_or(0)); };
+  if (number(evaluation, "exact_match")) {
+    return fmt::format("Held-out exact match: {}, F1: {} of {:.0f} questions\n", percent("exact_match"),
+                       percent("f1"), number(evaluation, "questions").value_or(0));
+  }
+  if (number(evaluation, "precision")) {
+    return fmt::format("Held-out entity F1: {} (precision {}, recall {}) of {:.0f} entities\n", percent("f1"),
+                       percent("precision"), percent("recall"), number(evaluation, "entities").value_or(0));
+  }
+  if (const auto perplexity = number(evaluation, "perplexity")) {
+    return fmt::format("Held-out perplexity: {:.4g} over {:.0f} tokens\n", *perplexity,
+                       number(evaluation, "targets").value_or(0));
+  }
+  if (!number(evaluation, "accuracy")) return "";
+  const auto examples = number(evaluation, "examples");
+  return fmt::format("Held-out accuracy: {}{}\n", percent("accuracy"),
+                     examples ? fmt::format(" of {:.0f} examples", *examples) : "");
+}
+
 // The numbers of the summary that a person wants to see, whatever else it holds.
 std::string describe_summary(const Json& summary) {
   std::string text;
-  const auto number = [](const Json& object, const char* name) -> std::optional<double> {
-    return object.is_object() && object.contains(name) && object.at(name).is_number()
-               ? std::optional(object.at(name).get<double>())
-               : std::nullopt;
-  };
   if (!summary.is_object()) return text;
   const Json evaluation = summary.contains("evaluation") ? summary.at("evaluation") : Json();
-  if (const auto accuracy = number(evaluation, "accuracy")) {
-    text += fmt::format("Held-out accuracy: {}", format_percent(*accuracy));
-    if (const auto rows = number(evaluation, "examples")) text += fmt::format(" of {:.0f} examples", *rows);
-    text += "\n";
-  }
+  text += describe_metric(evaluation);
   if (const auto loss = number(evaluation, "loss")) text += fmt::format("Held-out loss: {:.4f}\n", *loss);
   const auto steps = number(summary, "steps"), seconds = number(summary, "seconds");
   const auto planned = number(summary, "planned_steps");
