@@ -29,7 +29,7 @@ class SquadReader {
   SquadReader(std::string_view content, const std::string& subject) : content_(content), subject_(subject) {}
 
   QuestionSet read() {
-    const Json document = parse_json_strictly(content_, subject_);
+    const Json document = parse();
     if (!document.is_object())
       fail(fmt::format("is {}, not SQuAD's object with \"data\"", document.type_name()));
     for_each(document, "data", [&](const Json& article) {
@@ -43,6 +43,23 @@ class SquadReader {
   [[noreturn]] void fail(std::string message, std::string hint = "") const {
     throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", subject_, json_line(content_, path_)),
                 std::move(message), std::move(hint));
+  }
+
+  // The parser knows the line of malformed text, but of a number that is too large only the number.
+  Json parse() const {
+    try {
+      return parse_json_strictly(content_, subject_);
+    } catch (const Error& e) {
+      constexpr std::string_view kParsing = "parsing '";
+      const std::string_view message = e.message();
+      const std::size_t said = message.rfind(kParsing);
+      if (said == std::string_view::npos) throw;
+      const std::string_view rest = message.substr(said + kParsing.size());
+      const std::size_t at = std::min(content_.find(rest.substr(0, rest.find('\''))), content_.size());
+      const auto line =
+          1 + std::count(content_.begin(), content_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+      throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", subject_, line), e.message());
+    }
   }
 
   template <class Read>

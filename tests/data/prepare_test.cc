@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/python.h"
+#include "data/sampler.h"
 #include "data/token_file.h"
 #include "paths.h"
 
@@ -144,6 +145,10 @@ TEST_F(Prepare, WindowsOfAContextShareTheStrideAndKnowTheAnswer) {
   EXPECT_EQ(file.context(0), "a b c a b c a");
   EXPECT_EQ(file.answers(0), (std::vector<std::string_view>{"b c"}));
   EXPECT_TRUE(file.answers(1).empty());
+  const HoldOut sides = split_rows(file, 0.5, 0);  // a question's windows are never on both sides
+  ASSERT_EQ(sides.held_out.size(), 3u);
+  for (const std::uint32_t row : sides.held_out)
+    EXPECT_EQ(file.question(row), file.question(sides.held_out.front()));
   request_.doc_stride = 4;
   EXPECT_NE(fault().find("rows.json:2: its question leaves 4 of 8 tokens"), std::string::npos);
 }

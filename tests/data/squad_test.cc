@@ -56,6 +56,7 @@ TEST(Squad, FaultsHaveALine) {
   EXPECT_NE(fault("{\"data\": 3}").find("\"data\" is number, not a list"), std::string::npos);
   EXPECT_NE(fault("{}").find("has no \"data\""), std::string::npos);
   EXPECT_NE(fault("{\n\"data\": [}").find("line 2"), std::string::npos);
+  EXPECT_NE(fault("{\n\"data\": [1e999]}").find("x.json:2: is not valid JSON"), std::string::npos);
 }
 
 TEST(JsonPlace, CountsLinesOverStringsAndNesting) {

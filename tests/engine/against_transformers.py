@@ -6,6 +6,7 @@ On small models with random weights of every family (each shows another part of 
 being the one of requirements-model.txt. Exit 1 when any comparison misses its bar. A folder that failed is kept and named.
 """
 import argparse
+import array
 import dataclasses
 import importlib.util
 import json
@@ -129,13 +130,16 @@ def make_tokens(path, model, task, labels, pairs, max_length):
     request = {"task": task, "tokenizer": str(model / "tokenizer.json"), "max_length": max_length, "pairs": pairs,
                "doc_stride": 10, "packing": False, "plain": False, "end_of_text": 3, "label_names": names,
                "content_id": "test", "source_hash": "test", "tokenizer_hash": "test"}
-    prepare.write_token_file(str(path), examples.tokenise(request, map(json.dumps, rows))[0], request)
+    tokenised, _ = examples.tokenise(request, map(json.dumps, rows))
+    if json.loads((model / "config.json").read_text()).get("type_vocab_size") == 1:  # RoBERTa's own tokenizer says so too
+        tokenised.type_ids = array.array("B", bytes(len(tokenised.type_ids)))
+    prepare.write_token_file(str(path), tokenised, request)
 
 
 def job(mode, folder, out, method, split, start, steps, **options):
     adapter = json.loads((start / "adapter" / "adapter_config.json").read_text()) if method == "lora" else {}
     targets = [name for name in adapter.get("target_modules", ["all-linear"])
-               if not name.startswith(("classifier.", "score", "qa_outputs"))]
+               if not name.startswith(("classifier", "score", "qa_outputs"))]
     extra = sorted(set(adapter.get("modules_to_save") or []) - {"classifier", "score", "qa_outputs"})
     return {"mode": mode, "model_folder": str(start), "token_file": str(folder / "rows.tokens"), "run_folder": str(out),
             "adapter_folder": str(start / "adapter") if method == "lora" else "", "split": split,
