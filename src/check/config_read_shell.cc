@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <set>
+#include <span>
 
 #include "check/config_read.h"
 #include "check/config_shell_arguments.h"

@@ -3,16 +3,12 @@
 #include <algorithm>
 
 #include "check/config_rules.h"
+#include "check/roles.h"
 
 namespace batchwright::check {
 namespace {
 
 using Q = Quantity;
-
-bool contains_any(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return text.find(word) != std::string::npos; });
-}
 
 // Losses whose negatives are the other examples of the micro-batch. Cached variants (GradCache) are exact for
 // any micro-batch; pairwise losses (sentence-transformers' ContrastiveLoss, triplet) take their negatives

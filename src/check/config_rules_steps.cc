@@ -121,6 +121,23 @@ void count_against_data(const Run& run, const Setting& steps, std::string_view w
   }
 }
 
+// max_steps wins over epochs (transformers.Trainer.set_initial_training_values): harmless where the two
+// agree.
+void epochs_against_max_steps(const Run& run, const std::vector<std::string>& files, FindingList& found) {
+  const Setting* steps = run.arguments.find(Q::MaxSteps);
+  const Setting* epochs = run.arguments.find(Q::Epochs);
+  const Known n = run.examples(), batch = run.effective_batch();
+  if (!run.trainer() || !steps || !epochs || !steps->number || !epochs->number || !n || !batch) return;
+  if (*steps->number <= 0 || *epochs->number <= 0 || *batch < 1) return;
+  const double asked = std::ceil(*n / *batch) * *epochs->number;
+  if (*steps->number > 0.67 * asked) return;  // more steps than asked for is count_against_data's to explain
+  Finding& f = found.add("silent_override", *epochs);
+  f.what = fmt::format("{} has no effect beside {}", spell(*epochs, files), spell(*steps, files));
+  f.consequence = fmt::format("max_steps win: training ends after {:.2g} epochs instead of {:g}",
+                              *steps->number * *batch / *n, *epochs->number);
+  f.fix = "keep one of the two";
+}
+
 void schedule_against_steps(const Run& run, const Setting& length, const std::vector<std::string>& files,
                             FindingList& found) {
   const Known total = run.total_steps(false), d = run.processes(), a = run.accumulation();
@@ -141,6 +158,7 @@ void schedule_against_steps(const Run& run, const Setting& length, const std::ve
 
 void check_step_counts(const Run& run, const std::vector<std::string>& files, FindingList& found) {
   warmup_against_total(run, files, found);
+  epochs_against_max_steps(run, files, found);
   if (const Setting* steps = run.arguments.find(Q::MaxSteps))
     count_against_data(run, *steps, "training makes", files, found);
   const Setting* length = run.engine ? run.engine->find(Q::ScheduleSteps) : nullptr;

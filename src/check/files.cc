@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "check/config_tree.h"
 #include "check/log_read.h"
+#include "check/roles.h"
 
 namespace batchwright::check {
 namespace {
@@ -23,10 +24,6 @@ constexpr std::size_t kMaxFiles = 100'000;
 
 bool contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
-}
-
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return contains(text, word); });
 }
 
 std::string extension_of(std::string_view path) {

@@ -204,10 +204,17 @@ double standard_errors(const Edges& edges) {
 
 void check_steps_per_epoch(const LoggedRun& run, FindingList& found) {
   const std::vector<LogRecord> records = counted(run);
-  if (records.size() < 2 || !fractional(records)) return;
-  const double steps = records.back().step - records.front().step,
-               epochs = records.back().epoch - records.front().epoch;
-  const std::optional<double> batches = batches_per_epoch(run);
+  const bool counts = records.size() >= 2 && fractional(records);
+  // Without steps on its records a log may still have said at its start how many there will be.
+  const bool announced = !counts && run.total_steps && run.epochs;
+  if (!counts && !announced) return;
+  const double steps = counts ? records.back().step - records.front().step : *run.total_steps,
+               epochs = counts ? records.back().epoch - records.front().epoch : *run.epochs;
+  std::optional<double> batches = batches_per_epoch(run);
+  const bool world_known = batches.has_value();
+  // With one process there are the most steps.
+  if (!batches && run.examples && run.micro_batch && *run.micro_batch >= 1)
+    batches = std::ceil(*run.examples / *run.micro_batch);
   if (epochs < 0.25 || !batches || !run.accumulation || steps < 4) return;
   const double measured = steps / epochs, a = *run.accumulation, w = run.processes.value_or(1);
   const double expected = *batches / a;
@@ -221,6 +228,7 @@ void check_steps_per_epoch(const LoggedRun& run, FindingList& found) {
   };
   if (a >= 2 && near(*batches))
     return report("apply_inside_loop", "that is every micro-batch: nothing is accumulated");
+  if (!world_known) return;
   if (w >= 2 && near(std::ceil(expected * w)))
     return report("world_size_effective_batch",
                   "that is the count of one process alone: the data are not divided among the processes, or "

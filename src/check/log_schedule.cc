@@ -119,15 +119,24 @@ bool against_declared(const LoggedRun& run, double peak, FindingList& found) {
   if (points.size() < 5) return false;
   const double warmup = declared_warmup(run);
   const bool warmup_known = run.warmup_steps || run.warmup_ratio;
+  // Warm-up steps of an unknown total: the share is read off the curve, and tells nothing by itself.
+  const bool open_warmup = run.warmup_steps && *run.warmup_steps > 0 && !run.steps_in_all();
+  const double seen_warmup =
+      std::max_element(points.begin(), points.end(), [](const Point& x, const Point& y) {
+        return x.share < y.share;
+      })->at;
+  const auto error_of = [&](const Hypothesis& h) {
+    return distance(points, run.schedule, open_warmup ? seen_warmup * h.speed : warmup, h);
+  };
   // A log may show the rate before or after the step: half a logging interval either way is no fault.
-  const double right = distance(points, run.schedule, warmup, {1, 1, nullptr, ""});
+  const double right = error_of({1, 1, nullptr, ""});
   if (right < 0.08) return true;
   const Hypothesis* best = nullptr;
   double best_error = 1e9;
   const std::vector<Hypothesis> all = hypotheses(run);
   for (const Hypothesis& h : all) {
     if (h.stretch != 1 && (!warmup_known || warmup <= 0)) continue;
-    const double error = distance(points, run.schedule, warmup, h);
+    const double error = error_of(h);
     if (error < best_error) best = &h, best_error = error;
   }
   if (best != nullptr && best_error < 0.035 && best_error < right / 3)
