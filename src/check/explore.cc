@@ -89,7 +89,12 @@ struct Explorer {
       if (++worlds > kMaxWorlds) break;
       World turned = usual;
       turned.choices[text] = !side;
-      merge(all, run(turned, start, ignored, nullptr));
+      Judgement other = run(turned, start, ignored, nullptr);
+      std::erase_if(other.findings, [&](const Finding& finding) {
+        return std::any_of(all.findings.begin(), all.findings.end(),
+                           [&](const Finding& known) { return known.kind == finding.kind; });
+      });
+      merge(all, other);
     }
     merge(joined, all);
   }
@@ -121,7 +126,7 @@ Judgement explore(const Module& module, const Scan& scan) {
       const Stmt* function = definition.function;
       if (explorer.reached.count(function) || roots >= kMaxRoots || scan.is_called(function) == uncalled)
         continue;
-      const auto effects = scan.effects(function->body);
+      const auto effects = scan.effects_with_inner(function->body);
       if (!(effects & kDoesBackward) || !(effects & kDoesStep)) continue;
       ++roots;
       explorer.from([&definition](Machine& machine) { machine.run_root(definition); });

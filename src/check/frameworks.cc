@@ -131,6 +131,11 @@ bool Library::lightning_method(Value& object, std::string_view name, Arguments& 
   const bool self = object.is(Type::Object) && object.heap->definition;
   if (!self) return false;
   if (name == "optimizers") {
+    if (!m.configured_.is(Type::None) &&
+        (m.configured_.is(Type::Object) || m.configured_.is(Type::Sequence))) {
+      out = m.configured_;
+      return true;
+    }
     out = m.named("optimizers()");
     Value made = object_value(Role::Optimizer);
     made.heap->id = optimizer_id(out);
@@ -151,8 +156,12 @@ bool Library::lightning_method(Value& object, std::string_view name, Arguments& 
     clip(m.line_, false);
     return true;
   }
-  if (name == "toggle_optimizer" || name == "untoggle_optimizer" || name == "save_hyperparameters")
+  if (name == "toggle_optimizer" && !given.empty()) {
+    m.toggled_ = optimizer_id(given[0]);
     return true;
+  }
+  if (name == "untoggle_optimizer") m.toggled_ = -1;
+  if (name == "untoggle_optimizer" || name == "save_hyperparameters") return true;
   return false;
 }
 

@@ -72,7 +72,11 @@ void judge_periodic(const Trace& trace, Judgement& out) {
   double steps = 0;
   std::set<int> micro_stamps, ema_stamps;
   int ema_line = 0;
-  std::map<int, double> last_counter;  // by line, since the last step
+  struct Seen {
+    double counter;
+    int stamp;
+  };
+  std::map<int, Seen> last_counter;  // by line, since the last step
   std::map<int, int> repeats;
   for (const Event& event : trace.events) {
     if (event.kind == EventKind::Step) {
@@ -86,8 +90,10 @@ void judge_periodic(const Trace& trace, Judgement& out) {
     }
     if (event.kind == EventKind::Save && event.counter >= 0) {
       const auto known = last_counter.find(event.line);
-      if (known != last_counter.end() && known->second == event.counter) ++repeats[event.line];
-      last_counter[event.line] = event.counter;
+      if (known != last_counter.end() && known->second.counter == event.counter &&
+          known->second.stamp != event.stamp)
+        ++repeats[event.line];
+      last_counter[event.line] = {event.counter, event.stamp};
     }
   }
   const auto micro = static_cast<double>(micro_stamps.size());
@@ -108,7 +114,8 @@ void judge_periodic(const Trace& trace, Judgement& out) {
 
 void judge_reports(const Trace& trace, const Scan&, Judgement& out) {
   const double n = window_of(trace);
-  if (n >= 2 && !trace.trainer) judge_logs(trace, n, out);
+  // With the division that is too much the reported factor goes too.
+  if (n >= 2 && !trace.trainer && !has_kind(out, "double_division")) judge_logs(trace, n, out);
   judge_periodic(trace, out);
 }
 

@@ -19,7 +19,25 @@ struct Share {
 
 }  // namespace
 
+namespace {
+
+// By the line of a loss: the optimizers that step right after its backward, before any other.
+std::map<int, std::set<int>> direct_owners(const Trace& trace) {
+  std::map<int, std::set<int>> owners;
+  const Event* last = nullptr;
+  for (const Event& event : trace.events) {
+    if (event.kind == EventKind::Backward) last = &event;
+    if (event.kind != EventKind::Step || !last) continue;
+    for (const Term& term : last->terms)
+      owners[trace.symbols[static_cast<std::size_t>(term.symbol)].line].insert(event.target);
+  }
+  return owners;
+}
+
+}  // namespace
+
 std::map<int, std::set<int>> owners_of(const Trace& trace) {
+  const auto direct = direct_owners(trace);
   std::map<int, std::set<int>> owners;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     if (trace.events[i].kind != EventKind::Backward) continue;
@@ -28,9 +46,28 @@ std::map<int, std::set<int>> owners_of(const Trace& trace) {
       if (trace.events[j].kind == EventKind::Step) next.insert(trace.events[j].target);
       if (trace.events[j].kind == EventKind::Backward && !next.empty()) break;
     }
-    for (const Term& term : trace.events[i].terms) owners[term.symbol].insert(next.begin(), next.end());
+    for (const Term& term : trace.events[i].terms) {
+      const auto known = direct.find(trace.symbols[static_cast<std::size_t>(term.symbol)].line);
+      const auto& steps = known == direct.end() ? next : known->second;
+      owners[term.symbol].insert(steps.begin(), steps.end());
+    }
   }
   return owners;
+}
+
+// Whether every loss that an optimizer steps on is there for all of them: an encoder and a decoder, a
+// backbone and a head.
+static bool shares_every_loss(const Trace& trace, int optimizer, const std::vector<int>& optimizers) {
+  std::map<int, std::set<int>> by_line;
+  for (const auto& [symbol, own] : owners_of(trace))
+    by_line[trace.symbols[static_cast<std::size_t>(symbol)].line].insert(own.begin(), own.end());
+  bool any = false;
+  for (const auto& [line, own] : by_line) {
+    if (!own.count(optimizer)) continue;
+    any = true;
+    if (own.size() < optimizers.size()) return false;
+  }
+  return any;
 }
 
 std::vector<int> stepping_optimizers(const Trace& trace) {
@@ -146,16 +183,20 @@ Judgement judge(const Trace& trace, const Scan& scan) {
   if (!out.trains) return out;
   const auto optimizers = stepping_optimizers(trace);
   Judgement first;
+  std::vector<Finding> certain;
   for (const int optimizer : optimizers) {
     Judgement one;
     judge_weights(trace, scan, optimizer, one);
     out.accumulates = out.accumulates || one.accumulates;
+    // Where it is not certain which gradients belong to which of several optimizers, only what all of them
+    // show counts.
+    if (optimizers.size() > 1 &&
+        (trace.owned.count(optimizer) || shares_every_loss(trace, optimizer, optimizers)))
+      certain.insert(certain.end(), one.findings.begin(), one.findings.end());
     if (optimizer == optimizers.front()) {
       first = one;
       continue;
     }
-    // Which gradients belong to which of several optimizers is not certain: only what all of them show
-    // counts.
     std::erase_if(first.findings, [&](const Finding& finding) {
       return std::none_of(one.findings.begin(), one.findings.end(),
                           [&](const Finding& other) { return other.kind == finding.kind; });
@@ -163,6 +204,7 @@ Judgement judge(const Trace& trace, const Scan& scan) {
     if (one.missing.empty()) first.missing.clear();
   }
   for (const Finding& finding : first.findings) add_finding(out, finding);
+  for (const Finding& finding : certain) add_finding(out, finding);
   if (out.missing.empty()) out.missing = first.missing;
   judge_order(trace, scan, out);
   judge_schedules(trace, scan, out);

@@ -107,7 +107,8 @@ bool reuses(const Trace& trace, const std::vector<StepView>& views, Judgement& o
   for (std::size_t i = 0; i + 1 < views.size(); ++i) reused += share_symbol(views[i], views[i + 1]) ? 1 : 0;
   if (reused == 0 || views.size() < 2) return false;
   // A function without a loop is called by one that may zero.
-  if (trace.endless && reused + 1 >= views.size()) return true;
+  if (trace.endless && reused + 1 >= views.size() && !trace.events[views.front().event].explicit_gradient)
+    return true;
   if (trace.opaque_zero) {
     out.missing = "whether a call that is not in this file zeroes the gradients";
     return true;
@@ -172,6 +173,11 @@ void wrong_sum(const Trace& trace, const Scan& scan, const std::vector<StepView>
       return;  // a sum over examples: its scale is the learning rate's business
     if (const int divided = division_line(trace, view)) {
       out.findings.push_back(weight_finding("divide_after_backward", divided, views, at));
+      return;
+    }
+    if (trace.trainer && !trace.unknown_base.empty()) {
+      out.missing = fmt::format("whether {} has the Trainer divide the loss (model_accepts_loss_kwargs)",
+                                trace.unknown_base);
       return;
     }
     Finding finding = weight_finding(trace.trainer ? "custom_loss_bypass" : "no_division", line, views, at);

@@ -34,6 +34,7 @@ struct Library {
   Role role_of(const Value& object) const;
   int optimizer_id(const Value& object);
   int new_optimizer(const std::string& name);
+  void note_owned(int optimizer, const Arguments& arguments);  // the modules whose parameters it was given
 
  private:
   bool builtin(std::string_view name, Arguments& arguments, Value& out);

@@ -57,7 +57,10 @@ bool Library::constructor(const std::string& dotted, std::string_view name, Argu
     return true;
   }
   out = object_value(role);
-  if (role == Role::Optimizer) out.heap->id = new_optimizer(std::string(name));
+  if (role == Role::Optimizer) {
+    out.heap->id = new_optimizer(std::string(name));
+    note_owned(out.heap->id, arguments);
+  }
   return true;
 }
 

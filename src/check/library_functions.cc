@@ -32,7 +32,7 @@ Value Library::call(const std::string& dotted, Arguments& arguments) {
   if (contains_any(word, {"ema"}) && contains_any(word, {"update", "step"}) &&
       !contains_any(word, {"schema", "remain", "semantic"}))
     event(EventKind::Ema, m.line_);
-  return m.opaque_call(arguments);
+  return m.opaque_call(arguments, dotted);
 }
 
 bool Library::builtin(std::string_view name, Arguments& arguments, Value& out) {
@@ -154,9 +154,9 @@ bool Library::iteration(std::string_view name, Arguments& arguments, Value& out)
     for (const Value& value : given) out.heap->items.push_back(m.iterator_of(value));
     return true;
   }
-  if (is_one_of(name, {"tqdm", "track", "reversed", "sorted", "list", "tuple", "tqdm_notebook",
-                       "as_completed", "prefetch", "progress_bar", "set", "auto", "deepcopy", "copy",
-                       "skip_first_batches", "asarray"}) &&
+  if (is_one_of(name,
+                {"tqdm", "track", "reversed", "sorted", "list", "tuple", "tqdm_notebook", "as_completed",
+                 "prefetch", "progress_bar", "set", "auto", "skip_first_batches", "asarray"}) &&
       !given.empty()) {
     out = given[0];
     if (out.is(Type::Iterator) && is_one_of(name, {"list", "tuple", "sorted"})) {
@@ -256,7 +256,8 @@ bool Library::tensor_function(std::string_view dotted, std::string_view name, Ar
   if (is_one_of(name, {"tensor", "as_tensor", "array", "Variable", "float32", "constant", "Tensor",
                        "FloatTensor", "asarray"}) &&
       !given.empty()) {
-    if (given[0].is(Type::Number) || given[0].has_terms() || given[0].is(Type::Sequence)) {
+    if (given[0].is(Type::Number) || given[0].has_terms() || given[0].is(Type::Sequence) ||
+        (given[0].taint & kWindowCount)) {
       out = given[0];
       if (name == "Variable" && (dotted.starts_with("tf.") || dotted.starts_with("tensorflow"))) {
         out = cell_value(given[0].held());
@@ -339,7 +340,7 @@ bool Library::tensor_function(std::string_view dotted, std::string_view name, Ar
   if (name == "where" || name == "no_grad" || name == "enable_grad" || name == "autocast" ||
       name == "inference_mode" || name == "set_grad_enabled") {
     if (name != "where") {
-      out = object_value(Role::OtherContext);
+      out = object_value(is_one_of(name, {"no_grad", "inference_mode"}) ? Role::NoGrad : Role::OtherContext);
       return true;
     }
   }

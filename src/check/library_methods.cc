@@ -28,18 +28,33 @@ Value Library::method(Value& object, std::string_view name, Arguments& arguments
   if (object.is(Type::Object) && object.heap->role == Role::Super) {
     if (super_method(name, arguments, out)) return out;
   }
+  if ((object.taint & kWindowCount) && is_one_of(name, {"clamp", "clamp_min", "to", "float", "item", "int",
+                                                        "cuda", "cpu", "detach", "type", "long", "double"}))
+    return object;
+  if (is_one_of(name, {"parse_args", "parse_known_args"})) return m.named("args");
   if (object.is(Type::Object) && object.heap->role == Role::Gradient) {
     gradient_method(name, arguments);
     return object;
   }
-  if (is_one_of(name, {"parameters", "named_parameters", "trainable_parameters", "get_parameters"}))
-    return object_value(Role::Parameters);
+  if (is_one_of(name, {"parameters", "named_parameters", "trainable_parameters", "get_parameters"})) {
+    out = object_value(Role::Parameters);
+    if (std::string module = m.identity_of(object); !module.empty())
+      out.heap->fields["name"] = m.named(std::move(module));
+    return out;
+  }
   if (object.is(Type::Object) && object.heap->role == Role::Cell) {
     if (tensor_method(object, name, arguments, out)) return out;
     object = object.held();
   }
   for (Value& value : arguments.positional)
     if (!is_one_of(name, {"append"})) value = value.held();
+  if (name == "requires_grad_" && !m.identity_of(object).empty()) {
+    const std::string identity = m.identity_of(object);
+    std::string_view module = identity;
+    if (module.ends_with(kParameter)) module.remove_suffix(kParameter.size());
+    m.freeze(module, arguments.positional.empty() ? bool_value(true) : arguments.positional[0]);
+    return object;
+  }
   const Role role = role_of(object);
   if (training_method(object, role, name, arguments, out)) return out;
   if (role == Role::Accelerator || role == Role::Fabric || name == "accumulate" || name == "no_sync" ||
@@ -102,6 +117,7 @@ bool Library::tensor_method(Value& object, std::string_view name, Arguments& arg
                        "contiguous", "detach_", "tolist", "flatten",        "repeat",           "expand",
                        "nanmean",    "astype",  "result", "get_loss",       "block_until_ready"})) {
     out = object;
+    if (is_one_of(name, {"detach", "item", "detach_", "numpy", "tolist"})) out.cut = true;
     if (object.opaque() && !object.has_terms()) out = Value{};
     if (object.opaque() && !object.has_terms() && is_one_of(name, {"mean", "item"}))
       out = m.symbol_value(arguments.call);
@@ -259,7 +275,7 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     backward(given[0], m.line_);
     return true;
   }
-  if (name == "zero_grad") {
+  if (is_one_of(name, {"zero_grad", "clear_grad", "clear_gradients"})) {
     if (m.accelerate_.used && !m.accelerate_.sync && role == Role::Optimizer) return true;
     zero(role == Role::Optimizer && m.scan_.steps(receiver) ? optimizer_id(object) : -1, m.line_);
     return true;
@@ -316,7 +332,9 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     out = given[0];
     return true;
   }
-  if (role == Role::Optimizer && name == "update" && !given.empty() &&
+  // optax: an optimizer by any name turns (gradients, state, parameters) into updates.
+  const bool transforms = role == Role::Optimizer || (given.size() >= 2 && m.scan_.mentions("apply_updates"));
+  if (transforms && name == "update" && !given.empty() &&
       (given[0].has_terms() || given[0].is(Type::Sequence))) {
     if (m.multi_steps_ >
         0) {  // optax.MultiSteps: the mean of k gradients at every k-th call, zero between them

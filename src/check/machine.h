@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@ struct World {
 
 struct Arguments {
   const Expr* call = nullptr;
+  Value receiver = {};  // of a method: the object
   std::vector<Value> positional;
   std::vector<std::pair<std::string_view, Value>> keywords;
   const Value* keyword(std::string_view name) const {
@@ -44,6 +46,9 @@ struct Arguments {
 
 // A next() past the end inside a try.
 struct StopIteration {};
+
+// What a loop over the parameters of a module gives, as "module.parameter[]".
+constexpr std::string_view kParameter = ".parameter[]";
 
 enum class Flow { Normal, Break, Continue, Return, Raise };
 
@@ -77,6 +82,20 @@ class Machine {
     bool clipped = false;
     int unscaled = 0;
   };
+  // A with statement around a @contextmanager function: what runs where the function yields.
+  struct Suspension {
+    const Stmt* manager;
+    std::function<Flow()> inside;
+    std::shared_ptr<Scope> scope;
+    bool ran = false;
+    Flow flow = Flow::Normal;
+  };
+  // What a thrown StopIteration has to put back.
+  struct Place {
+    std::shared_ptr<Scope> scope;
+    std::size_t contexts, calls, suspensions;
+    int depth, stamp, loops;
+  };
   struct Context {
     Role role;
     bool active;  // NoSync: whether the exchange is really off
@@ -92,6 +111,9 @@ class Machine {
   Flow execute(const Stmt* statement);
   Flow execute_if(const Stmt* statement);
   Flow execute_with(const Stmt* statement);
+  Flow execute_with_from(const Stmt* statement, std::size_t item);
+  Flow run_manager(const Value& manager, const Expr* target, const std::function<Flow()>& inside);
+  Value yield(Value value);
   Flow execute_try(const Stmt* statement);
   void execute_assign(const Stmt* statement);
   void execute_augmented(const Stmt* statement);
@@ -139,6 +161,8 @@ class Machine {
   Value add(const Value& left, const Value& right, double sign, const Expr* origin);
   Value scale_by(const Value& value, const Value& factor, bool divide, const Expr* origin);
   bool is_count(const Value& value) const;
+  Value product_of(const Value& left, const Value& right, const Expr* origin);
+  Value part_of(const Value& whole, const Expr* target);
   bool from_this_iteration(const Terms& divisor, const Terms& dividend) const;
 
   // machine_calls.cc
@@ -151,7 +175,11 @@ class Machine {
   void bind(const Stmt* function, Arguments& arguments, const Value* self, Scope& scope);
   Value default_of(const Parameter& parameter, const Scope& scope);
   Value open_argument(const Parameter& parameter);
-  Value opaque_call(Arguments& arguments);
+  Value opaque_call(Arguments& arguments, std::string_view callee = {});
+  void note_modules(Symbol& symbol, const Arguments& arguments, std::string_view callee);
+  bool reaches(const Symbol& symbol, std::size_t optimizer) const;
+  std::string identity_of(const Value& value) const;
+  void freeze(std::string_view module, const Value& requires_grad);
   Value instance(const Stmt* owner);
   bool contains_loop(const Stmt* statement) const;
   const Value* method_of(const Value& object, std::string_view name, Value& made);
@@ -162,6 +190,8 @@ class Machine {
   bool spend();  // false when the budget of evaluations is used up
   int line_of(const Expr* expression) const { return expression ? expression->line : line_; }
   bool in_context(Role role) const;
+  void run_returned(const Value& function);
+  std::string unknown_base(const Stmt* owner) const;
 
   const Module& module_;
   const Scan& scan_;
@@ -176,10 +206,16 @@ class Machine {
   std::vector<Buffer> buffers_;
   std::vector<int> steps_taken_;
   std::vector<Context> contexts_;
-  std::vector<Value> hooks_;                           // functions that run at every backward
+  std::vector<Suspension*> suspensions_;
+  const Expr* manager_target_ = nullptr;       // `as` of the manager that is being entered
+  std::set<std::string, std::less<>> frozen_;  // modules whose parameters ask for no gradient
+  int toggled_ = -1;          // Lightning's toggle_optimizer: the only one that gets gradients
+  Value configured_;          // what configure_optimizers returned
+  std::vector<Value> hooks_;  // functions that run at every backward
   std::set<std::string, std::less<>> prepared_names_;  // schedulers that went through Accelerator.prepare()
   std::map<std::string, Value, std::less<>> differentiated_;  // what jax.grad was given
   std::vector<Value> yields_;
+  std::vector<std::vector<const std::string*>> owned_;  // by optimizer: its modules; empty: not known
   AccelerateState accelerate_;
   int dynamic_count_ = 5, engine_micro_steps_ = 0, multi_updates_ = 0;
   double engine_steps_ = 0,

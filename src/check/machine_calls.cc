@@ -31,6 +31,20 @@ bool is_property(const Stmt* function) {
   return false;
 }
 
+// contextlib.contextmanager
+bool is_manager(const Stmt* function) {
+  for (const Expr* decorator : function->decorators)
+    if (decorator && decorator->text.ends_with("contextmanager")) return true;
+  return false;
+}
+
+// @torch.no_grad(), @torch.inference_mode()
+bool cuts_gradients(const Stmt* function) {
+  for (const Expr* decorator : function->decorators)
+    if (decorator && contains_any(decorator->source, {"no_grad", "inference_mode"})) return true;
+  return false;
+}
+
 bool is_static(const Stmt* function) {
   for (const Expr* decorator : function->decorators)
     if (decorator && decorator->text == "staticmethod") return true;
@@ -103,7 +117,7 @@ Value Machine::call_value(const Value& function, Arguments& arguments) {
       if (function.heap->definition && !is_module(function.heap->definition))
         if (const Value* method = method_of(function, "__call__", made))
           return call_function(*method, arguments);
-      return opaque_call(arguments);
+      return opaque_call(arguments, identity_of(function));
     }
     default:
       break;
@@ -113,11 +127,11 @@ Value Machine::call_value(const Value& function, Arguments& arguments) {
     return Library{*this}.native_scaler(arguments);
   if (function.opaque() && function.name && !function.has_terms())
     return Library{*this}.call(*function.name, arguments);
-  return opaque_call(arguments);
+  return opaque_call(arguments, identity_of(function));
 }
 
 // A call of code that is not here: its result may be a loss, so it is a symbol.
-Value Machine::opaque_call(Arguments& arguments) {
+Value Machine::opaque_call(Arguments& arguments, std::string_view callee) {
   if (const Expr* call = arguments.call;
       call && !call->kids.empty() && call->kids[0] && cuts_dynamically(call->kids[0]->text)) {
     // Micro-batches by tokens: their number differs from one window to the next.
@@ -129,6 +143,8 @@ Value Machine::opaque_call(Arguments& arguments) {
     return cut;
   }
   Value result = symbol_value(arguments.call);
+  const int made = result.terms->front().symbol;
+  note_modules(trace_.symbols[static_cast<std::size_t>(made)], arguments, callee);
   bool takes_window = false, takes_loss = false;
   const auto look = [&](const Value& value) {
     takes_window = takes_window || (value.is(Type::Number) && (value.taint & kAccumulation)) ||
@@ -158,10 +174,12 @@ Value Machine::opaque_call(Arguments& arguments) {
     for (Term& term : terms) term.uncertain = true;
     result = with_terms(terms);
   }
+  result.cut = in_context(Role::NoGrad);
   return result;
 }
 
 Value Machine::call_method(Value object, std::string_view name, Arguments& arguments) {
+  arguments.receiver = object;
   Value made;
   if (object.is(Type::Object)) {
     const auto field = object.heap->fields.find(name);
@@ -211,8 +229,6 @@ Value Machine::call_function(const Value& function, Arguments& arguments) {
     for (const Stmt* active : stack_)
       if (active == definition) return opaque_call(arguments);  // recursion is not followed
     entered_.insert(definition);
-    if (names_ema(definition->text)) Library{*this}.event(EventKind::Ema, line_);
-    stack_.push_back(definition);
   }
   auto scope = new_scope(function.heap->scope ? function.heap->scope : globals_);
   if (lambda) {
@@ -220,24 +236,37 @@ Value Machine::call_function(const Value& function, Arguments& arguments) {
       scope->set(lambda->names[i], i < arguments.positional.size() ? arguments.positional[i] : Value{});
   } else {
     bind(definition, arguments, function.heap->items.empty() ? nullptr : &function.heap->items[0], *scope);
+    if (is_manager(definition)) {
+      Value manager = object_value(Role::Manager);
+      manager.heap->definition = definition;
+      manager.heap->scope = scope;
+      return manager;
+    }
+    if (names_ema(definition->text)) Library{*this}.event(EventKind::Ema, line_);
+    stack_.push_back(definition);
   }
   const auto outer = scope_;
   scope_ = scope;
   ++depth_;
   Value result = none_value();
+  bool abstract = false;  // raises NotImplementedError: a subclass in another file does the work
   if (lambda) {
     result = evaluate(lambda->kids.empty() ? nullptr : lambda->kids[0]);
   } else {
     const bool generator = holds_yield(definition->body);
     auto yields = std::move(yields_);
     yields_.clear();
-    if (execute(definition->body) == Flow::Return) result = returned_;
+    const Flow flow = execute(definition->body);
+    if (flow == Flow::Return) result = returned_;
+    abstract = flow == Flow::Raise && definition->body.size() <= 2;
     if (generator) result = sequence_value(std::move(yields_));
     yields_ = std::move(yields);
   }
   --depth_;
   scope_ = outer;
   if (definition) stack_.pop_back();
+  if (abstract) return opaque_call(arguments);
+  if (definition && cuts_gradients(definition)) result.cut = true;
   return result;
 }
 

@@ -123,8 +123,7 @@ Value Machine::evaluate(const Expr* expression) {
     }
     case ExprKind::Yield: {
       Value value = expression->kids.empty() ? none_value() : evaluate(expression->kids[0]);
-      if (yields_.size() < 64) yields_.push_back(value);
-      return {};
+      return yield(std::move(value));
     }
     case ExprKind::Starred:
       return evaluate(expression->kids.empty() ? nullptr : expression->kids[0]);
@@ -192,6 +191,7 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
     return {};
   }
   if (object.has_terms()) {
+    if (names_accumulation(name)) return named(std::string(name));
     if (contains_any(name, {"aux", "router", "balanc", "z_loss"})) return symbol_value(expression);
     if (is_tensor_view(name) || contains_any(name, {"loss"})) {
       Value same = object;
@@ -246,6 +246,7 @@ Value Machine::evaluate_subscript(const Expr* expression) {
     if (index.is(Type::String)) {
       const auto found = object.heap->fields.find(*index.name);
       if (found != object.heap->fields.end()) return found->second;
+      return named(*index.name);
     } else if (const auto any = object.heap->fields.find("?"); any != object.heap->fields.end()) {
       return any->second;
     }

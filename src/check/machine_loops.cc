@@ -61,6 +61,8 @@ Value Machine::iterator_of(const Value& value) {
     heap.count = static_cast<double>(heap.items.size());
   } else if (value.is(Type::Object) && value.heap->role == Role::Parameters) {
     heap.count = 1;
+    if (const auto module = value.heap->fields.find("name"); module != value.heap->fields.end())
+      heap.items.push_back(named(*module->second.name + std::string(kParameter)));
   } else if (value.is(Type::Object) && value.heap->role == Role::Loader) {
     heap.count = world_.epoch_length();
     heap.taint = kLength;
@@ -155,7 +157,7 @@ double Machine::iteration_limit(const Stmt* loop, const Value& iterator, bool& t
   if (!nest.backward) {
     if (known >= 0) return std::min(known, 40.0);
     const bool loss =
-        contains_any(loop->value ? loop->value->source : std::string_view{}, {"param", "group"});
+        contains_any(loop->value ? loop->value->source : std::string_view{}, {"param", "group", "module"});
     return loss ? 1 : world_.accumulation;
   }
   if (nest.inner_backward) {

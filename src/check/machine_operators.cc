@@ -137,7 +137,7 @@ Value Machine::binary(std::string_view op, const Value& left, const Value& right
       // loss * (own count / window's count) keeps the loss; any other product is a new quantity.
       if (is_count(b) && !is_count(a)) return scale_by(a, b, false, expression);
       if (is_count(a)) return scale_by(b, a, false, expression);
-      return symbol_value(expression);
+      return product_of(a, b, expression);
     }
     if (a.has_terms()) return scale_by(a, b, false, expression);
     if (b.has_terms()) return scale_by(b, a, false, expression);
@@ -169,6 +169,10 @@ Value Machine::evaluate_compare(const Expr* expression) {
   const Value right = evaluate(expression->kids[1]);
   const auto op = expression->text;
   if (op == "is" || op == "is not") {
+    // The Trainer gives a count when it trains.
+    const bool given = (left.opaque() && (left.taint & kWindowCount) && right.is(Type::None)) ||
+                       (right.opaque() && (right.taint & kWindowCount) && left.is(Type::None));
+    if (given) return bool_value(op == "is not");
     if (left.opaque() || right.opaque()) return {};
     bool same = left.type == right.type && left.heap == right.heap;
     if (left.is(Type::Number) && right.is(Type::Number)) same = left.number == right.number;
@@ -201,6 +205,16 @@ Value Machine::evaluate_compare(const Expr* expression) {
   };
   swap_literal(expression->kids[1], b, a);
   const auto x = as_number(a), y = as_number(b);
+  // A counter that meets an open number: it does so once in a long run.
+  const auto counts = [&](const std::optional<Value>& number, std::size_t side) {
+    return number && ((number->taint & kIndex) || expression->kids[side]->kind == ExprKind::Binary);
+  };
+  const auto open_limit = [](const Value& value) {
+    return value.opaque() && value.name && !value.has_terms();
+  };
+  if ((op == "==" || op == "!=") &&
+      ((counts(x, 0) && !y && open_limit(b)) || (counts(y, 1) && !x && open_limit(a))))
+    return bool_value(op == "!=");
   if (!x || !y) return {};
   // An invented number decides nothing on its own: only counters and what is computed from them do.
   const bool invented = (a.opaque() || b.opaque()) &&

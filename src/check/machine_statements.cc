@@ -137,7 +137,8 @@ bool Machine::decide_open(const Expr* condition, std::uint32_t then_effects, std
         !contains_any(word, {"isinstance", "hasattr", "getattr", "is_available", "is_initialized",
                              "world_size", "rank", "exists", "len(", "callable", "any(", "all(", "random",
                              "print", "get(", "float(", "int(", "str(", "type("});
-    if (loops_ > 0 && (then_effects & kDoesStep) && !(else_effects & kDoesStep) && per_iteration) {
+    if (loops_ > 0 && (then_effects & kDoesStep) && !(then_effects & kDoesBackward) &&
+        !(else_effects & kDoesStep) && per_iteration) {
       trace_.unknown_boundary = true;
       trace_.unknown_what = text;
     }
@@ -150,45 +151,6 @@ Flow Machine::execute_if(const Stmt* statement) {
   const bool then =
       decide(statement->value, scan_.effects(statement->body), scan_.effects(statement->orelse));
   return execute(then ? statement->body : statement->orelse);
-}
-
-Flow Machine::execute_with(const Stmt* statement) {
-  const auto before = contexts_.size();
-  std::vector<Value> entered;
-  for (const auto& [context, target] : statement->items) {
-    if (context && context->kind == ExprKind::Binary && context->text == "and" &&
-        (scan_.effects(context) & kEntersContext)) {
-      // `with a() and b()` enters b() only.
-      trace_.context_line = statement->line;
-      trace_.unentered_context = true;
-    }
-    Value value = evaluate(context);
-    if (value.is(Type::Object) &&
-        (value.heap->role == Role::NoSync || value.heap->role == Role::Accumulate)) {
-      Library{*this}.enter(value, statement->line);
-    } else if (value.is(Type::Sequence) && context && (scan_.effects(context) & kEntersContext)) {
-      for (const Value& item : value.heap->items)
-        if (item.is(Type::Object)) Library{*this}.enter(item, statement->line);
-    }
-    if (target) assign(target, value, context);
-  }
-  const Flow flow = execute(statement->body);
-  contexts_.resize(before);
-  return flow;
-}
-
-Flow Machine::execute_try(const Stmt* statement) {
-  ++try_depth_;
-  Flow flow = Flow::Normal;
-  try {
-    flow = execute(statement->body);
-  } catch (const StopIteration&) {
-    flow = Flow::Raise;
-  }
-  --try_depth_;
-  if (flow == Flow::Raise) flow = execute(statement->handlers);
-  if (flow == Flow::Normal) flow = execute(statement->orelse);
-  return flow;
 }
 
 void Machine::execute_assign(const Stmt* statement) {
@@ -264,7 +226,7 @@ void Machine::tag_by_name(std::string_view name, Value& value, const Expr* sourc
     if (value.taint & kIndex) return;
     // N = 1 is accumulation switched off, and a large N would only make the simulation long.
     if (literal && value.number >= 1) value.number = world_.accumulation;
-    if (value.number == 0) return;
+    if (value.number == 0 && literal) return;
     value.taint |= kAccumulation;
     if (!literal && value.number < 2) value.number = world_.accumulation;
     if (value.number > 32) value.number = world_.accumulation;
@@ -314,10 +276,7 @@ void Machine::assign(const Expr* target, Value value, const Expr* source) {
         } else if (value.is(Type::Sequence) && value.heap->uniform && !value.heap->items.empty()) {
           assign(target->kids[i], value.heap->items[0], nullptr);
         } else if (value.has_terms() && source && source->kind == ExprKind::Call) {
-          assign(target->kids[i],
-                 value.terms->size() == 1 && value.terms->front().window == 1 ? symbol_value(target->kids[i])
-                                                                              : value,
-                 source);
+          assign(target->kids[i], part_of(value, target->kids[i]), source);
         } else {
           Value part;
           part.number = value.opaque() ? value.number : 0;
@@ -353,6 +312,12 @@ void Machine::assign_attribute(const Expr* target, Value value) {
     return;
   }
   if (object.is(Type::Object) && object.heap->role == Role::Gradient) return;  // p.grad.data = ...
+  if (name == "requires_grad" && object.opaque() && object.name) {
+    std::string_view module = *object.name;
+    if (module.ends_with(kParameter)) module.remove_suffix(kParameter.size());
+    freeze(module, value);
+    return;
+  }
   tag_by_name(name, value, nullptr);
   if (object.is(Type::Object) || object.is(Type::Dict)) {
     object.heap->fields[std::string(name)] = std::move(value);

@@ -1,4 +1,5 @@
 // Sums of losses: how a value's share of each symbol changes under arithmetic.
+#include <algorithm>
 #include <cmath>
 
 #include "check/machine.h"
@@ -91,6 +92,35 @@ Value Machine::add(const Value& left, const Value& right, double sign, const Exp
     if (!merged && sum.size() < kMaxTerms) sum.push_back(term);
   }
   return with_terms(std::move(sum));
+}
+
+// A new quantity; a factor that was divided by the window's count leaves it divided.
+Value Machine::product_of(const Value& left, const Value& right, const Expr* origin) {
+  Terms terms = *symbol_value(origin).terms;
+  const auto divided = [](const Value& value) {
+    return std::all_of(value.terms->begin(), value.terms->end(),
+                       [](const Term& term) { return term.normalised; });
+  };
+  terms.front().normalised = divided(left) || divided(right);
+  Symbol& symbol = trace_.symbols.back();
+  for (const Value* factor : {&left, &right})
+    for (const Term& term : *factor->terms)
+      for (const std::string* name : trace_.symbols[static_cast<std::size_t>(term.symbol)].modules)
+        if (symbol.modules.size() < 24) symbol.modules.push_back(name);
+  return with_terms(std::move(terms));
+}
+
+// One of the values that an open call returned together.
+Value Machine::part_of(const Value& whole, const Expr* target) {
+  if (whole.terms->size() != 1 || whole.terms->front().window != 1) return whole;
+  Terms terms = *whole.terms;
+  const Symbol source = trace_.symbols[static_cast<std::size_t>(terms.front().symbol)];
+  symbol_value(target);
+  terms.front().symbol = static_cast<int>(trace_.symbols.size()) - 1;
+  trace_.symbols.back().modules = source.modules;
+  Value part = with_terms(std::move(terms));
+  part.cut = whole.cut;
+  return part;
 }
 
 bool Machine::is_count(const Value& value) const {

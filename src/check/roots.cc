@@ -21,6 +21,23 @@ bool sets_false(const std::vector<Stmt*>& block, std::string_view attribute) {
   return false;
 }
 
+// configure_optimizers returns one optimizer, several, ([optimizers], [schedulers]) or dictionaries of them.
+Value optimizers_in(const Value& configured) {
+  if (configured.is(Type::Object) && configured.heap->role == Role::Optimizer) return configured;
+  if (configured.is(Type::Dict)) {
+    const auto found = configured.heap->fields.find("optimizer");
+    return found == configured.heap->fields.end() ? Value{} : optimizers_in(found->second);
+  }
+  if (!configured.is(Type::Sequence)) return {};
+  const auto& items = configured.heap->items;
+  if (!items.empty() && items[0].is(Type::Sequence)) return optimizers_in(items[0]);
+  std::vector<Value> optimizers;
+  for (const Value& item : items)
+    if (const Value found = optimizers_in(item); found.is(Type::Object)) optimizers.push_back(found);
+  if (optimizers.empty() || optimizers.size() != items.size()) return {};
+  return optimizers.size() == 1 ? optimizers[0] : sequence_value(std::move(optimizers));
+}
+
 }  // namespace
 
 void Machine::run_module() {
@@ -82,10 +99,29 @@ void Machine::run_root(const Definition& root) {
       stamp_ = ++stamps_;
       ++loops_;
     }
-    call_function(function, arguments);
+    const Value result = call_function(function, arguments);
     if (!has_loop) --loops_;
+    // make_train_step(...): the step that it returns is what trains.
+    if (result.is(Type::Function) && result.heap->definition && !entered(result.heap->definition) &&
+        (scan_.effects(result.heap->definition->body) & kDoesStep)) {
+      run_returned(result);
+      return;
+    }
   }
   if (!has_loop) trace_.endless = true;
+}
+
+void Machine::run_returned(const Value& function) {
+  for (int i = 0; i < static_cast<int>(world_.epoch_length()) && budget_ > 0; ++i) {
+    Arguments arguments;
+    for (const auto& parameter : function.heap->definition->parameters)
+      if (!parameter.star) arguments.keywords.emplace_back(parameter.name, open_argument(parameter));
+    stamp_ = ++stamps_;
+    ++loops_;
+    call_function(function, arguments);
+    --loops_;
+  }
+  trace_.endless = true;
 }
 
 bool Machine::contains_loop(const Stmt* statement) const {
@@ -96,6 +132,25 @@ bool Machine::contains_loop(const Stmt* statement) const {
   for (const Stmt* inner : statement->orelse)
     if (contains_loop(inner)) return true;
   return false;
+}
+
+// The first base of a Trainer subclass that is neither of this file nor a Trainer whose rule is known: others
+// set model_accepts_loss_kwargs themselves (TRL's trainers do).
+std::string Machine::unknown_base(const Stmt* owner) const {
+  for (const Expr* base : owner->bases) {
+    if (!base) continue;
+    const auto name = last_part(base->source);
+    if (const Stmt* own = scan_.find_class(name); own && own != owner) {
+      if (std::string unknown = unknown_base(own); !unknown.empty()) return unknown;
+      continue;
+    }
+    std::string meant(name);
+    if (const Value* imported = globals_->find(name); imported && imported->name) meant = *imported->name;
+    if (!is_one_of(last_part(meant),
+                   {"Trainer", "Seq2SeqTrainer", "SFTTrainer", "HfTrainer", "HFTrainer", "ABC", "object"}))
+      return std::string(name);
+  }
+  return {};
 }
 
 // Trainer.training_step: loss = compute_loss(...); divided by N unless the model takes the window's label
@@ -115,6 +170,7 @@ void Machine::run_trainer(const Stmt* owner) {
     call_function(constructor, arguments);
   }
   const auto accepts = self.heap->fields.find("model_accepts_loss_kwargs");
+  trace_.unknown_base = unknown_base(owner);
   trainer_divides_ =
       accepts != self.heap->fields.end() && accepts->second.is(Type::Number) && accepts->second.number == 0;
   for (const Stmt* statement : owner->body)
@@ -123,6 +179,7 @@ void Machine::run_trainer(const Stmt* owner) {
         statement->value->text == "False")
       trainer_divides_ = true;
   if (sets_false(module_.body, "model_accepts_loss_kwargs")) trainer_divides_ = true;
+  self.heap->fields["model_accepts_loss_kwargs"] = bool_value(!trainer_divides_);
   const Stmt* own_step = scan_.find_method(owner, "training_step");
   const Stmt* own_loss = scan_.find_method(owner, "compute_loss");
   if (!own_step && !own_loss) return;
@@ -189,9 +246,10 @@ void Machine::run_lightning(const Stmt* owner) {
     trace_.divides_inside = true;
     // A flag that the file does not set is set by a command line: only wrong weights are worth a word then.
   }
-  if (!manual && scan_.find_method(owner, "configure_optimizers")) {
+  if (scan_.find_method(owner, "configure_optimizers")) {
     Arguments none;
-    call_function(*method_of(self, "configure_optimizers", made), none);
+    const Value configured = call_function(*method_of(self, "configure_optimizers", made), none);
+    if (manual) configured_ = optimizers_in(configured);
   }
   const int length = static_cast<int>(world_.epoch_length());
   for (int epoch = 0; epoch < 2; ++epoch) {

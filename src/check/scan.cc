@@ -6,6 +6,11 @@
 namespace batchwright::check {
 namespace {
 
+// PyTorch's name, and PaddlePaddle's.
+bool zeroes_by_name(std::string_view name) {
+  return is_one_of(name, {"zero_grad", "clear_grad", "clear_gradients"});
+}
+
 const Expr* callee(const Expr* call) { return call->kids.empty() ? nullptr : call->kids[0]; }
 
 std::string_view called_name(const Expr* call) {
@@ -26,6 +31,9 @@ std::string_view receiver(const Expr* call) {
 Scan::Scan(const Module& module, std::string_view source) : source_(source) {
   collect(module.body, nullptr);
   each_statement(module.body, [&](const Stmt* statement) {
+    if (statement->kind == StmtKind::AugAssign && statement->text == "+" && !statement->targets.empty() &&
+        statement->value && statement->value->kind == ExprKind::Number && statement->value->number == 1)
+      counters_.insert(statement->targets[0]->source);
     each_own_expression(statement, [&](const Expr* part) {
       if (part->kind == ExprKind::Name || part->kind == ExprKind::Attribute) {
         if (names_accumulation(part->text)) accumulates_ = true;
@@ -39,18 +47,21 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source) {
       if (name == "step" || name == "apply_gradients" || name == "minimize")
         step_receivers_.insert(last_part(receiver(part)));
       if (name == "step" && part->kids.size() > 1) step_receivers_.insert(last_part(part->kids[1]->source));
-      if (name == "zero_grad") zero_receivers_.insert(last_part(receiver(part)));
+      if (zeroes_by_name(name)) zero_receivers_.insert(last_part(receiver(part)));
       if (name == "MultiSteps") accumulates_ = true;
     });
     for (const auto& parameter : statement->parameters)
       if (names_accumulation(parameter.name)) accumulates_ = true;
   });
   each_statement(module.body, [&](const Stmt* statement) {
-    if (statement->kind != StmtKind::For || !statement->value || statement->value->kind != ExprKind::Name)
-      return;
+    if (statement->kind != StmtKind::For || !statement->value) return;
+    const Expr* iterable = statement->value;
+    while (iterable->kind == ExprKind::Call && iterable->kids.size() > 1 && iterable->kids[1] &&
+           is_one_of(called_name(iterable), {"enumerate", "tqdm", "list", "iter"}))
+      iterable = iterable->kids[1];
+    if (iterable->kind != ExprKind::Name) return;
     const Nest& place = nest(statement);
-    if (place.backward && !place.step && !place.inner_backward)
-      window_iterables_.insert(statement->value->source);
+    if (place.backward && !place.step && !place.inner_backward) window_iterables_.insert(iterable->source);
   });
   find_windows(module.body);
   note_literals(module.body);
@@ -91,6 +102,16 @@ void Scan::find_windows(const std::vector<Stmt*>& block) {
 
 void Scan::note_windows(const Expr* condition) {
   each_expression(condition, [&](const Expr* part) {
+    if (part->kind == ExprKind::Compare && (part->text == "==" || part->text == ">=") && part->kids[0] &&
+        part->kids[1] && counters_.count(part->kids[0]->source) &&
+        (part->kids[1]->kind == ExprKind::Name || part->kids[1]->kind == ExprKind::Attribute) &&
+        !contains_any(lower(part->kids[1]->source),
+                      {"max", "total", "epoch", "warm", "start", "min", "thresh", "learn", "end", "stop",
+                       "limit", "len", "last", "num_steps", "iters", "budget"})) {
+      window_names_.insert(part->kids[1]->source);
+      window_names_.insert(last_part(part->kids[1]->source));
+      accumulates_ = true;
+    }
     if (part->kind != ExprKind::Binary || part->text != "%" || !part->kids[1]) return;
     const Expr* modulus = part->kids[1];
     const auto word = lower(modulus->source);
@@ -235,7 +256,7 @@ std::uint32_t Scan::call_effects(const Expr* call) const {
   if (name == "backward" || name == "manual_backward" || name == "value_and_grad" || name == "gradient" ||
       name == "backward_step" || (name == "grad" && contains_any(on, {"autograd", "jax"})))
     return kDoesBackward;
-  if (name == "zero_grad") return kDoesZero;
+  if (zeroes_by_name(name)) return kDoesZero;
   if (is_one_of(name, {"loss_scaler", "native_scaler", "amp_scaler"}) && call->kids.size() > 2)
     return kDoesBackward | kDoesStep;
   if (contains_any(name, {"clip_grad", "clip_by_global_norm", "clip_gradients"})) return kDoesClip;
@@ -317,6 +338,14 @@ std::uint32_t Scan::effects(const Stmt* statement) const {
   found |= effects(statement->body) | effects(statement->orelse) | effects(statement->handlers);
   --depth_;
   effects_[statement] = found;
+  return found;
+}
+
+std::uint32_t Scan::effects_with_inner(const std::vector<Stmt*>& block) const {
+  std::uint32_t found = effects(block);
+  each_statement(block, [&](const Stmt* statement) {
+    if (statement->kind == StmtKind::Function) found |= effects(statement->body);
+  });
   return found;
 }
 

@@ -46,6 +46,8 @@ class Scan {
   std::uint32_t effects(const Stmt* statement) const;
   std::uint32_t effects(const std::vector<Stmt*>& block) const;
   std::uint32_t effects(const Expr* expression) const;
+  // With those of the functions that the block defines.
+  std::uint32_t effects_with_inner(const std::vector<Stmt*>& block) const;
 
   const Nest& nest(const Stmt* loop) const;
 
@@ -89,6 +91,7 @@ class Scan {
   std::vector<Definition> functions_;
   std::unordered_map<std::string_view, std::vector<Definition>> by_name_;
   std::unordered_map<std::string_view, const Stmt*> classes_;
+  std::set<std::string_view> counters_;  // names that count up by one
   std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_;
   std::set<double> window_literals_;
   std::set<std::string_view> window_iterables_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ struct Trace {
   std::vector<Symbol> symbols;
   std::vector<ScheduleFact> schedules;
   std::vector<std::string> optimizers;
+  std::set<int> owned;           // optimizers whose parameters are known
   double accumulation = 0;       // N as the program used it; 0: it never did
   double loop_window = 0;        // micro-batches of an inner loop without a step
   bool dynamic_windows = false;  // ... whose number varies by design
@@ -75,9 +77,11 @@ struct Trace {
   int context_line = 0;            // where accumulate() or no_sync() was entered
   int backward_in_context = 0, backward_outside_context = 0;
   bool trainer = false, lightning = false;  // run inside the framework's own loop
-  int effective_batch_line = 0;             // N from an effective batch, without all processes
-  int outside_line = 0;                     // a backward outside every context
-  double epoch_scale = 1;                   // epochs that the program makes for each that was simulated
+  // Trainer: a base class from elsewhere, which may have the Trainer divide the loss after all.
+  std::string unknown_base;
+  int effective_batch_line = 0;  // N from an effective batch, without all processes
+  int outside_line = 0;          // a backward outside every context
+  double epoch_scale = 1;        // epochs that the program makes for each that was simulated
   double world = 2;
 };
 

@@ -1,6 +1,9 @@
 // What a training call does to the gradients, and the record of it.
+#include <functional>
+
 #include "check/library.h"
 #include "check/roles.h"
+#include "check/walk.h"
 
 namespace batchwright::check {
 
@@ -25,9 +28,41 @@ int Library::new_optimizer(const std::string& name) {
   Machine::Buffer buffer;
   // What was accumulated before anyone named this optimizer is in its parameters' gradients too.
   if (!m.buffers_.empty()) buffer = m.buffers_.front();
-  if (m.buffers_.size() < 64) m.buffers_.push_back(std::move(buffer));
+  if (m.buffers_.size() < 64) {
+    m.buffers_.push_back(std::move(buffer));
+    m.owned_.emplace_back();
+  }
   m.trace_.optimizers.push_back(name);
   return std::min(id, 63);
+}
+
+void Library::note_owned(int optimizer, const Arguments& arguments) {
+  auto& owned = m.owned_[static_cast<std::size_t>(optimizer)];
+  const auto take = [&](std::string_view name) {
+    if (!name.empty()) owned.push_back(m.intern(std::string(name)));
+  };
+  const std::function<void(const Value&, int)> follow = [&](const Value& value, int depth) {
+    if (value.is(Type::Object) && value.heap->role == Role::Parameters)
+      for (const auto& [key, name] : value.heap->fields) take(*name.name);
+    if (depth < 3 && (value.is(Type::Sequence) || value.is(Type::Dict))) {
+      for (const Value& item : value.heap->items) follow(item, depth + 1);
+      for (const auto& [key, field] : value.heap->fields) follow(field, depth + 1);
+    }
+  };
+  for (const Value& value : arguments.positional) follow(value, 0);
+  for (const auto& [name, value] : arguments.keywords) follow(value, 0);
+  if (!owned.empty() || !arguments.call || arguments.call->kids.size() < 2) {
+    if (!owned.empty()) m.trace_.owned.insert(optimizer);
+    return;
+  }
+  // chain(a.parameters(), b.parameters()), [p for p in a.parameters() if p.requires_grad], ...
+  each_expression(arguments.call->kids[1], [&](const Expr* part) {
+    if (part->kind != ExprKind::Call || part->kids.empty() || !part->kids[0] || part->kids[0]->kids.empty())
+      return;
+    if (is_one_of(part->kids[0]->text, {"parameters", "named_parameters"}))
+      take(m.identity_of(m.evaluate(part->kids[0]->kids[0])));
+  });
+  if (!owned.empty()) m.trace_.owned.insert(optimizer);
 }
 
 int Library::optimizer_id(const Value& object) {
@@ -52,9 +87,12 @@ void Library::backward(const Value& loss, int line) {
     ++(inside ? m.trace_.backward_in_context : m.trace_.backward_outside_context);
   if (!inside) m.trace_.outside_line = line;
   if (m.buffers_.empty()) new_optimizer("(first)");
-  for (auto& buffer : m.buffers_) {
+  for (std::size_t i = 0; i < m.buffers_.size(); ++i) {
+    auto& buffer = m.buffers_[i];
     made.clipped = made.clipped || (buffer.clipped && !buffer.terms.empty());
-    if (buffer.terms.size() < 200) buffer.terms.insert(buffer.terms.end(), terms.begin(), terms.end());
+    if (buffer.terms.size() >= 200) continue;
+    for (const Term& term : terms)
+      if (m.reaches(m.trace_.symbols[static_cast<std::size_t>(term.symbol)], i)) buffer.terms.push_back(term);
   }
   if (m.in_hook_) return;
   m.in_hook_ = true;
@@ -202,6 +240,16 @@ void Library::note_division(const Value& loss, int line) {
 void Library::enter(const Value& context, int line) {
   if (!context.is(Type::Object)) return;
   const Role role = context.heap->role;
+  if (role == Role::NoGrad) m.contexts_.push_back({role, true});
+  if (role == Role::Manager) {  // ExitStack.enter_context: what it entered stays until the stack closes
+    std::vector<Machine::Context> open;
+    m.run_manager(context, nullptr, [&] {
+      open = m.contexts_;
+      return Flow::Normal;
+    });
+    m.contexts_ = std::move(open);
+    return;
+  }
   if (role != Role::NoSync && role != Role::Accumulate) return;
   m.trace_.saw_context = true;
   if (m.trace_.context_line == 0) m.trace_.context_line = line;

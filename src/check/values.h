@@ -31,6 +31,8 @@ struct Symbol {
   int stamp = 0;        // the loop iteration in which it was evaluated: the micro-batch
   bool summed = false;  // a sum over examples or tokens, not a mean
   bool count = false;   // a number of examples or tokens
+  // What its gradient can reach, by the names of the things that were called to compute it.
+  std::vector<const std::string*> modules;
 };
 
 // One symbol's share in a loss, a gradient buffer or a reported number. The factor is kept apart by origin,
@@ -58,6 +60,8 @@ enum class Role : std::uint8_t {
   Engine,
   NoSync,
   Accumulate,
+  NoGrad,   // nothing computed inside has a gradient
+  Manager,  // a @contextmanager function of the file, called and not yet entered
   OtherContext,
   Loader,
   Tape,
@@ -89,6 +93,7 @@ struct Value {
   };
   Type type = Type::Opaque;
   bool is_bool = false;
+  bool cut = false;  // no gradient flows back through it (detached, or computed without one)
   std::uint16_t taint = 0;
   double number = 0;                   // Number; Opaque: its size along the batch when > 0
   const std::string* name = nullptr;   // Opaque: dotted name; String: text; Bound: method
