@@ -1,0 +1,1 @@
+accelerate launch --config_file accelerate.yaml train.py --per_device_train_batch_size 2 --gradient_accumulation_steps 4 --max_grad_norm 1.0

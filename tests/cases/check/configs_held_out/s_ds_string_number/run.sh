@@ -1,0 +1,1 @@
+deepspeed --num_gpus 4 pretrain.py --deepspeed_config ds.json

@@ -1,0 +1,1 @@
+trl sft --model_name_or_path Qwen/Qwen2-0.5B --dataset_name trl-lib/Capybara --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --num_train_epochs 1 --learning_rate 2.0e-5 --bf16 True --logging_steps 25 --warmup_ratio 0.03
