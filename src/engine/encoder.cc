@@ -1,7 +1,10 @@
 #include "engine/encoder.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "base/error.h"
 #include "engine/adapters.h"
 
 namespace batchwright::engine {
@@ -11,6 +14,11 @@ using model::Role;
 Encoder::Encoder(const model::ModelConfig& config, const EncoderDescription& description,
                  const run::TrainingOptions& options, Parameters& parameters)
     : config_(config), description_(description) {
+  if (config.heads * config.head_dim != config.hidden) {
+    throw Error(ErrorKind::InvalidInput, "config.json",
+                fmt::format("{} heads of {} do not make the hidden size {}", config.heads, config.head_dim,
+                            config.hidden));
+  }
   const auto rate = [&](double p) { return dropout_threshold(options.model_dropout.value_or(p)); };
   hidden_threshold_ = rate(description.hidden_dropout);
   attention_threshold_ = rate(description.attention_dropout);
