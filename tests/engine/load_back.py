@@ -16,7 +16,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from reference import AUTO  # noqa: E402
-from token_file import TokenFile, model_inputs  # noqa: E402
+from token_file import TokenFile, run  # noqa: E402
 
 
 def load(options, tokens):
@@ -60,9 +60,9 @@ def main(words=None):
             check_labels(options.saved, tokens.label_names)
         transformers.AutoTokenizer.from_pretrained(options.saved)
     with torch.no_grad():
-        batch = {name: value for name, value in model_inputs(tokens.padded(rows), model.config).items()
+        batch = {name: value for name, value in tokens.padded(rows).items()
                  if name not in ("labels", "start_positions", "end_positions")}
-        expected = tokens.wanted(rows, model(**batch))
+        expected = tokens.wanted(rows, run(model, batch))
     worst = (logits - expected).abs().max().item()
     passed = worst <= options.tolerance
     print(f"{'ok  ' if passed else 'FAIL'} logits of {len(rows)} rows: {worst:.2e} (at most {options.tolerance:.0e})")

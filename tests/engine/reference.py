@@ -18,7 +18,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
-from token_file import TokenFile, model_inputs  # noqa: E402
+from token_file import TokenFile, run as forward  # noqa: E402
 
 
 AUTO = {"sequence-classification": transformers.AutoModelForSequenceClassification,
@@ -62,13 +62,13 @@ def make_optimizer(parameters, options):
 
 def backward(model, tokens, window):
     """Accumulates the gradients of the window's loss; returns the loss and the output of one forward over all of it."""
-    output = model(**model_inputs(tokens.padded(window), model.config))
+    output = forward(model, tokens.padded(window))
     if tokens.task != "question-answering":
         output.loss.backward()
         return output.loss.item(), output
     total = 0.0
     for row in window:
-        alone = model(**model_inputs(tokens.padded([row]), model.config)).loss / len(window)
+        alone = forward(model, tokens.padded([row])).loss / len(window)
         alone.backward()
         total += alone.item()
     return total, output

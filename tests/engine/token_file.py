@@ -81,3 +81,10 @@ def model_inputs(batch, config):
     batch = batch | {"input_ids": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, config.pad_token_id or 0)}
     return {name: value for name, value in batch.items()
             if name != "token_type_ids" or getattr(config, "type_vocab_size", 0) > 0}
+
+
+def run(model, batch):
+    """One forward. PEFT 0.21's PeftModelForQuestionAnswering takes token types and does not pass them on: its inner model is
+    called."""
+    inner = model.base_model if hasattr(model, "peft_config") else model
+    return inner(**model_inputs(batch, model.config))
