@@ -23,3 +23,6 @@ target_compile_options(headers_alone PRIVATE -O0 -g0)
 add_test(NAME structure.readme
   COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/structure/readme_test.py ${CMAKE_SOURCE_DIR})
 set_tests_properties(structure.readme PROPERTIES LABELS structure)
+
+add_test(NAME run.hook_device COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/run/hook_device_test.py)
+set_tests_properties(run.hook_device PROPERTIES LABELS "run;structure")

@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "base/units.h"
+#include "cli/print_explanation.h"
 
 namespace batchwright::cli {
 namespace {
@@ -116,41 +117,10 @@ std::string describe(const tune::Decision& decision) {
   text += capitalised(decision.reason) + ".\n" + saving_sentence(decision) + advice_sentence(decision) +
           token_cut_sentence(decision);
   if (!decision.explanation.sentence.empty()) text += decision.explanation.sentence + "\n";
+  text += describe_recommendations(decision.explanation);
   if (!decision.confirmed_on_worst_batch)
     text += "It was not confirmed on the longest examples of the data.\n";
   return text;
-}
-
-std::string describe(const tune::Explanation& explanation, const std::optional<run::Split>& recommended) {
-  std::string text;
-  if (!explanation.sentence.empty()) text += explanation.sentence + "\n\n";
-  const auto seconds = [](const std::optional<double>& value) {
-    return value ? format_seconds(*value) : "not known";
-  };
-  Table parts({{"part", Align::Left}, {"measured"}});
-  parts.add_row({"fixed cost of a micro-batch", seconds(explanation.fixed_seconds_per_micro_step)});
-  parts.add_row({"cost of a token", seconds(explanation.seconds_per_token)});
-  parts.add_row({"optimizer step", seconds(explanation.seconds_per_step)});
-  text += parts.to_string();
-  if (!explanation.shares.empty() && recommended) {
-    Table shares(
-        {{fmt::format("share of a step of {}", run::to_string(*recommended)), Align::Left}, {"share"}});
-    for (const auto& [name, share] : explanation.shares) shares.add_row({name, format_percent(share)});
-    text += "\n" + shares.to_string();
-  }
-  if (!explanation.residuals.empty()) {
-    Table residuals({{"split", Align::Left}, {"left unexplained"}, {"cost of a token, relative"}});
-    for (std::size_t i = 0; i < explanation.residuals.size(); ++i) {
-      const auto& residual = explanation.residuals[i];
-      const std::string cost =
-          i < explanation.row_cost.size() ? fmt::format("{:.2f}", explanation.row_cost[i].relative) : "";
-      residuals.add_row({run::to_string(residual.split),
-                         step_time(Interval{residual.mid, residual.low, residual.high}), cost});
-    }
-    text += "\n" + residuals.to_string();
-  }
-  for (const auto& part : explanation.not_separable) text += fmt::format("\n{}: {}.", part.part, part.reason);
-  return text + (explanation.not_separable.empty() ? "" : "\n");
 }
 
 }  // namespace batchwright::cli

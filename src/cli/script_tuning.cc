@@ -5,50 +5,15 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/units.h"
-#include "data/python.h"
+#include "cli/script_arguments.h"
+#include "data/prepare.h"
 #include "run/script_runner.h"
+#include "tune/cache.h"
 #include "tune/splits.h"
 
 namespace batchwright::cli {
 namespace {
-
-std::filesystem::path hook_folder() {
-  const std::filesystem::path folder = data::python_folder() / "batchwright" / "hook";
-  if (!std::filesystem::exists(folder / "sitecustomize.py")) {
-    throw Error(ErrorKind::NotFound, folder.string(), "does not hold the hook for training scripts",
-                "Install the Python package batchwright beside this program");
-  }
-  return folder;
-}
-
-// Everything that decides what the command computes and that we can see: the same request continues the same
-// run.
-Json request_of(const ScriptTuningPlan& plan) {
-  Json edits = Json::array(), files = Json::object();
-  for (const run::ConfigEdit& edit : plan.script.edits)
-    edits.push_back({edit.file.string(), edit.key, edit.value});
-  constexpr std::int64_t kMostHashedBytes = 4 << 20;  // scripts and configurations, not data
-  for (const std::string& word : plan.script.words) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(word, error)) continue;
-    if (std::filesystem::file_size(word, error) > static_cast<std::uintmax_t>(kMostHashedBytes)) continue;
-    files[word] = content_hash(read_file(word));
-  }
-  return {
-      {"verb", "tune"},
-      {"command", plan.script.words},
-      {"set_in", std::move(edits)},
-      {"steps_arg", plan.script.steps_argument},
-      {"online", plan.script.online},
-      {"working_folder", std::filesystem::current_path().string()},
-      {"files", std::move(files)},
-      {"devices", plan.devices},
-      {"exhaustive", plan.exhaustive},
-      {"allow_inexact", plan.allow_inexact},
-      {"options", {{"effective_batch", plan.effective_batch}, {"memory_limit", plan.memory_limit_bytes}}}};
-}
 
 tune::SearchOptions search_of(const ScriptTuningPlan& plan) {
   tune::SearchOptions search;
@@ -71,15 +36,26 @@ TuningResult tune_script(const ScriptTuningPlan& plan, const InterruptGuard& int
   const tune::Candidates candidates =
       tune::candidate_splits(plan.effective_batch, plan.devices, plan.allow_inexact);
   for (const std::string& warning : candidates.warnings) progress.note("warning: " + warning);
-  Json request = request_of(plan);
+  Json request = request_of("tune", plan.script, plan.devices);
+  request["exhaustive"] = plan.exhaustive;
+  request["allow_inexact"] = plan.allow_inexact;
+  request["options"] = {{"effective_batch", plan.effective_batch}, {"memory_limit", plan.memory_limit_bytes}};
   run::ScriptSettings settings;
   settings.script = plan.script;
-  settings.address_space_bytes = plan.memory_limit_bytes;
+  settings.memory_limit_bytes = plan.memory_limit_bytes;
   if (plan.script.steps_argument.empty()) settings.hook_folder = hook_folder();
   if (plan.memory_limit_bytes > 0) {
-    progress.note(fmt::format("the memory limit of {} holds for the address space of each process",
-                              format_bytes(plan.memory_limit_bytes)));
+    progress.note(
+        fmt::format("the memory limit of {} holds for {}", format_bytes(plan.memory_limit_bytes),
+                    run::MemoryGroup::create(plan.memory_limit_bytes) != nullptr
+                        ? "the resident memory of all processes of a trial together (a control group)"
+                        : "the address space of each process (no control group is permitted here)"));
   }
+  // What the command's Python would import is part of the question.
+  Json key = request;
+  key["machine"] = tune::machine_key();
+  key["libraries"] = library_versions(plan.script.words);
+  const tune::TuningCache cache(data::default_cache_folder() / "tune", std::move(key));
   TuningResult result;
   result.folder = plan.run_folder.empty() ? default_run_folder("tune", request) : plan.run_folder;
   run::RunFolder folder(result.folder, std::move(request), plan.overwrite);
@@ -93,7 +69,8 @@ TuningResult tune_script(const ScriptTuningPlan& plan, const InterruptGuard& int
                            [&](const std::string& text, std::optional<double>) { progress.update(text); });
   try {
     tune::TuneOutcome outcome =
-        tune::run_tuning(search_of(plan), candidates.splits, runner, folder, {plan.budget_seconds}, progress);
+        tune::run_tuning(search_of(plan), candidates.splits, runner, folder, {plan.budget_seconds}, progress,
+                         plan.use_cache && !plan.overwrite ? &cache : nullptr);
     result.decision = std::move(outcome.decision);
     result.interrupted = outcome.interrupted;
   } catch (const Error& e) {

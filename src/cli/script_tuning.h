@@ -10,7 +10,7 @@ struct ScriptTuningPlan {
   run::ScriptCommand script;
   std::int64_t effective_batch = 0, devices = 1;
   std::int64_t memory_limit_bytes = 0;
-  bool exhaustive = false, allow_inexact = false, overwrite = false;
+  bool exhaustive = false, allow_inexact = false, overwrite = false, use_cache = true;
   std::optional<double> budget_seconds;
   std::filesystem::path run_folder;  // empty: named after the request
 };

@@ -4,9 +4,11 @@
 #include <string>
 
 #include "base/error.h"
-#include "cli/print_decision.h"
+#include "cli/print_explanation.h"
 #include "cli/verbs.h"
 #include "run/run_folder.h"
+#include "tune/decision.h"
+#include "tune/device_calibration.h"
 #include "tune/splits.h"
 
 namespace batchwright::cli {
@@ -32,7 +34,10 @@ int explain_run(const ExplainArguments& arguments) {
   search.exhaustive = request.boolean("exhaustive", false);
   const tune::Candidates candidates = tune::candidate_splits(
       effective_batch, request.integer("devices", 1, 1 << 20, 1), request.boolean("allow_inexact", false));
-  const tune::Decision decision = tune::decide(search, candidates.splits, folder.trials(), 0, "");
+  search.starts_are_dear = request.find("command") != nullptr;  // a script of the user's
+  const auto calibration = tune::calibration_for(folder.facts());
+  const tune::Decision decision =
+      tune::decide(search, candidates.splits, folder.trials(), 0, "", calibration ? &*calibration : nullptr);
   if (!decision.recommended) {
     throw Error(ErrorKind::No, arguments.run, "holds no measured split, so there is nothing to explain");
   }

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "base/units.h"
 #include "cli/prepared_input.h"
 #include "cli/print_decision.h"
+#include "cli/script_arguments.h"
 #include "cli/script_tuning.h"
 #include "cli/training_arguments.h"
 #include "cli/tuning.h"
@@ -19,54 +19,21 @@ namespace {
 
 struct TuneArguments {
   TrainingArguments training;
-  bool allow_inexact = false, exhaustive = false;
-  // For a command of the user's.
-  std::int64_t devices = 1;
-  std::vector<std::string> set_in;
-  std::string steps_argument;
-  bool online = false;
+  bool allow_inexact = false, exhaustive = false, no_cache = false;
+  ScriptArguments script;
 };
-
-// Words that only our engine understands, given with a command of the user's.
-void refuse_training_options(const CLI::App& app) {
-  static const std::set<std::string> kAlsoForCommands = {
-      "effective-batch", "memory-limit", "budget",  "run",    "overwrite", "json",  "quiet",
-      "allow-inexact",   "exhaustive",   "devices", "set-in", "steps-arg", "online"};
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      if (option->count() == 0 || kAlsoForCommands.contains(name)) continue;
-      throw Error(ErrorKind::Usage, "--" + name, "is for MODEL DATA, not for a command of yours",
-                  "Give it to your script, after the --");
-    }
-  }
-}
-
-std::vector<run::ConfigEdit> edits_of(const std::vector<std::string>& words) {
-  std::vector<run::ConfigEdit> edits;
-  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-    const std::size_t equals = words[i + 1].find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error(ErrorKind::Usage, "--set-in", fmt::format("'{}' is not KEY=VALUE", words[i + 1]),
-                  "Write --set-in train.yaml trainer.batch_size={micro}");
-    }
-    edits.push_back({words[i], words[i + 1].substr(0, equals), words[i + 1].substr(equals + 1)});
-  }
-  return edits;
-}
 
 TuningResult tune_command(const TuneArguments& arguments, const InterruptGuard& interrupt,
                           Progress& progress) {
   ScriptTuningPlan plan;
-  plan.script.words = arguments.training.words;
-  plan.script.edits = edits_of(arguments.set_in);
-  plan.script.steps_argument = arguments.steps_argument;
-  plan.script.online = arguments.online;
+  plan.script = script_command(arguments.training, arguments.script);
   plan.effective_batch = arguments.training.options.effective_batch;
-  plan.devices = arguments.devices;
+  plan.devices = arguments.script.devices;
   plan.memory_limit_bytes = arguments.training.options.memory_limit_bytes;
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
   plan.overwrite = arguments.training.overwrite;
+  plan.use_cache = !arguments.no_cache;
   plan.budget_seconds = arguments.training.budget_seconds;
   plan.run_folder = arguments.training.run_folder;
   return tune_script(plan, interrupt, progress);
@@ -109,18 +76,15 @@ void add_tune_verb(CLI::App& app, int& exit_code) {
   add_training_options(app, arguments->training);
   app.add_flag("--allow-inexact", arguments->allow_inexact);
   app.add_flag("--exhaustive", arguments->exhaustive);
-  app.add_option("--devices", arguments->devices);
-  app.add_option("--set-in", arguments->set_in)->type_size(2)->allow_extra_args(false);
-  app.add_option("--steps-arg", arguments->steps_argument);
-  app.add_flag("--online", arguments->online);
+  add_script_options(app, arguments->script);
+  app.add_flag("--no-cache", arguments->no_cache);
+  app.add_option("--steps-arg", arguments->script.steps_argument);
   app.callback([&app, &exit_code, arguments] {
     finish(app, arguments->training);
     if (arguments->training.has_command) {
-      refuse_training_options(app);
+      refuse_training_options(app, {"budget", "allow-inexact", "exhaustive", "steps-arg", "no-cache"});
     } else {
-      for (const char* name : {"--devices", "--set-in", "--steps-arg", "--online"}) {
-        if (app.count(name) > 0) throw Error(ErrorKind::Usage, name, "is for a command of yours, after --");
-      }
+      refuse_script_options(app, {"--devices", "--set-in", "--steps-arg", "--online", "--no-cache"});
     }
     if (!arguments->training.split.empty() && arguments->training.split != "auto") {
       throw Error(ErrorKind::Usage, "--split", "is what tune finds out", "`batchwright train` takes it");

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "cli/prepared_input.h"
+#include "cli/script_arguments.h"
+#include "cli/script_verification.h"
 #include "cli/training_arguments.h"
 #include "cli/verbs.h"
 #include "run/engine.h"
@@ -86,7 +88,36 @@ void print_table(const Json& result) {
       result.at("tolerance").get<double>());
 }
 
-int verify(const TrainingArguments& arguments) {
+struct VerifyArguments {
+  TrainingArguments training;
+  ScriptArguments script;  // for a command of the user's
+  bool keep_dropout = false;
+};
+
+int verify_command(const VerifyArguments& arguments, bool steps_given) {
+  const TrainingArguments& training = arguments.training;
+  ScriptVerificationPlan plan;
+  plan.script = script_command(training, arguments.script);
+  plan.effective_batch = training.options.effective_batch;
+  plan.devices = arguments.script.devices;
+  if (steps_given) plan.steps = training.options.steps.value_or(plan.steps);
+  plan.memory_limit_bytes = training.options.memory_limit_bytes;
+  if (!training.split.empty()) plan.split = run::parse_split(training.split, "--split");
+  plan.keep_dropout = arguments.keep_dropout;
+  plan.overwrite = training.overwrite;
+  plan.run_folder = training.run_folder;
+  const InterruptGuard interrupt;
+  Progress progress(stderr, training.quiet ? Progress::Style::Silent : Progress::style_of(stderr));
+  const ScriptVerification result = verify_script(plan, interrupt, progress);
+  progress.finish();
+  if (training.json)
+    fmt::print("{}\n", dump_line(result.document));
+  else
+    fmt::print("{}", describe(result));
+  return result.equivalence.verdict == tune::Equivalent::Same ? 0 : exit_code(ErrorKind::No);
+}
+
+int verify_model(const TrainingArguments& arguments) {
   const InterruptGuard interrupt;
   Progress progress(stderr, arguments.quiet ? Progress::Style::Silent : Progress::style_of(stderr));
   const PreparedInput input =
@@ -125,15 +156,23 @@ int verify(const TrainingArguments& arguments) {
 }  // namespace
 
 void add_verify_verb(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<TrainingArguments>();
-  add_training_options(app, *arguments);
+  auto arguments = std::make_shared<VerifyArguments>();
+  add_training_options(app, arguments->training);
+  add_script_options(app, arguments->script);
+  app.add_flag("--keep-dropout", arguments->keep_dropout);
   app.callback([&app, &exit_code, arguments] {
-    finish(app, *arguments);
+    finish(app, arguments->training);
+    if (arguments->training.has_command) {
+      refuse_training_options(app, {"split", "steps", "keep-dropout"});
+      exit_code = verify_command(*arguments, app.count("--steps") > 0);
+      return;
+    }
+    refuse_script_options(app, {"--devices", "--set-in", "--online", "--keep-dropout"});
     for (const char* name : {"--split", "--micro-tokens"}) {
       if (app.count(name) > 0)
         throw Error(ErrorKind::Usage, name, "is not for verify, which compares every cut");
     }
-    exit_code = verify(*arguments);
+    exit_code = verify_model(arguments->training);
   });
 }
 

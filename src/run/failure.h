@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/process.h"
+#include "run/memory_group.h"
 #include "run/trial.h"
 
 namespace batchwright::run {
@@ -23,15 +24,16 @@ struct Failure {
 // input. `kernel_killed`: the kernel's out-of-memory killer struck while the worker ran (see OomKillCounter).
 Failure classify_failure(const ExitStatus& status, std::string_view output, bool kernel_killed);
 
-// The number of processes that the kernel's out-of-memory killer ended in this control group (cgroup v2
-// memory.events) or, where there is none, on this machine (/proc/vmstat oom_kill).
+// The number of processes that the kernel's out-of-memory killer ended in a group of ours, else in this
+// process's control group, else on this machine (/proc/vmstat oom_kill).
 class OomKillCounter {
  public:
-  OomKillCounter() : start_(read()) {}
+  explicit OomKillCounter(const MemoryGroup* group = nullptr) : group_(group), start_(read()) {}
   bool risen() const;
 
  private:
-  static std::optional<std::int64_t> read();
+  std::optional<std::int64_t> read() const;
+  const MemoryGroup* group_;
   std::optional<std::int64_t> start_;
 };
 

@@ -59,6 +59,8 @@ struct Writer {
                    {"grad_norm", maybe_finite(step.grad_norm)},
                    {"learning_rate", maybe_finite(step.learning_rate)},
                    {"peak_bytes", maybe(step.peak_bytes)}};
+    if (!step.enqueue.empty()) object["enqueue"] = step.enqueue;
+    if (step.evidence) object["evidence"] = to_json(*step.evidence);
     put_rank(object, step);
     return object;
   }
@@ -104,6 +106,17 @@ Hello parse_hello(const JsonFields& fields) {
   return hello;
 }
 
+std::map<std::string, double> named_seconds(const JsonFields& fields, const std::string& field) {
+  std::map<std::string, double> result;
+  const Json* object = fields.find(field);
+  if (object == nullptr) return result;
+  const JsonFields named(*object, "message: " + field);
+  for (const auto& [name, value] : object->items()) {
+    if (!value.is_null()) result[name] = named.number(name, 0, kMostSeconds);
+  }
+  return result;
+}
+
 StepReport parse_step(const JsonFields& fields) {
   StepReport step;
   step.step = fields.integer("step", 1, kMost);
@@ -112,16 +125,14 @@ StepReport parse_step(const JsonFields& fields) {
   step.tokens = fields.integer("tokens", 0, kMost, 0);
   step.padded_tokens = fields.integer("padded_tokens", 0, kMost, 0);
   step.seconds = fields.number("seconds", 0, kMostSeconds);
-  if (const Json* phases = fields.find("phases")) {
-    const JsonFields named(*phases, "message: phases");
-    for (const auto& [name, value] : phases->items()) {
-      if (!value.is_null()) step.phases[name] = named.number(name, 0, kMostSeconds);
-    }
-  }
+  step.phases = named_seconds(fields, "phases");
+  step.enqueue = named_seconds(fields, "enqueue");
   step.loss = fields.maybe_number("loss", -kAnyNumber, kAnyNumber);
   step.grad_norm = fields.maybe_number("grad_norm", 0, kAnyNumber);
   step.learning_rate = fields.maybe_number("learning_rate", 0, kAnyNumber);
   step.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
+  if (const Json* evidence = fields.find("evidence"))
+    step.evidence = evidence_from_json(*evidence, "message: evidence");
   take_rank(fields, step);
   return step;
 }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/json.h"
+#include "run/evidence.h"
 
 namespace batchwright::run {
 
@@ -32,6 +33,10 @@ struct StepReport {
   std::map<std::string, double> phases;  // input, forward, loss, backward, optimizer, collective, residual
   std::optional<double> loss, grad_norm, learning_rate;
   std::optional<std::int64_t> peak_bytes;  // since the trial began
+  // On a device that works asynchronously: the host's seconds to enqueue a phase. As long as the phase
+  // itself: it is bound by launches. Empty elsewhere.
+  std::map<std::string, double> enqueue;
+  std::optional<StepEvidence> evidence;  // while `verify` runs a user's script
   int rank = 0, world_size = 1;
 };
 // The running trial failed; the worker is still there. kind: "out_of_memory", "rejected", "error".

@@ -35,6 +35,7 @@ class RunFolder {
   void append(const Trial& trial);
   // Facts learnt later (versions, device): kept beside the request in run.json.
   void set_facts(const Json& facts);
+  const Json& facts() const { return facts_; }
   void write_result(const Json& result) const;
   // Takes back a folder that this object created and that holds no trial yet: a request that turned out to be
   // wrong leaves nothing behind. Files of others stay.

@@ -1,10 +1,14 @@
 #include "run/script_runner.h"
 
 #include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -19,14 +23,31 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+}  // namespace
+
 // Removed with all that a trial wrote, whatever happens.
-struct Scratch {
+struct ScriptRunner::Scratch {
   std::filesystem::path path;
+  std::filesystem::path temporary;  // TMPDIR of the trial
+
+  explicit Scratch(std::filesystem::path folder) : path(std::move(folder)) {
+    // Not below `path`: Python's multiprocessing puts sockets there, whose paths hold 108 bytes.
+    const char* named = std::getenv("TMPDIR");
+    std::string name = named != nullptr && *named == '/' && std::strlen(named) < 40 ? named : "/tmp";
+    name += "/batchwright-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error(ErrorKind::Internal, name, std::string("cannot be made (") + std::strerror(errno) + ")");
+    temporary = name;
+  }
+  Scratch(const Scratch&) = delete;
   ~Scratch() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
+    std::filesystem::remove_all(temporary, ignored);
   }
 };
+
+namespace {
 
 // How long one run took, or why it did not end well.
 struct TimedRun {
@@ -56,6 +77,12 @@ TimedRun time_run(const WorkerCommand& command, const InterruptGuard* interrupt,
   }
 }
 
+Error saw_no_step(const std::string& program) {
+  return Error(
+      ErrorKind::Unsupported, program, "ended without a torch optimizer step that could be seen",
+      "For a script without torch, tune takes --steps-arg, the option that sets its number of steps");
+}
+
 }  // namespace
 
 ScriptRunner::ScriptRunner(ScriptSettings settings, const InterruptGuard* interrupt, OnProgress on_progress,
@@ -73,19 +100,25 @@ std::filesystem::path ScriptRunner::fresh_scratch() {
   return std::filesystem::absolute(path);
 }
 
-WorkerCommand ScriptRunner::command_of(const TrialRequest& request, const std::filesystem::path& scratch,
+WorkerCommand ScriptRunner::command_of(const TrialRequest& request, const Scratch& scratch,
                                        std::int64_t steps) const {
-  const ScriptInvocation invocation = prepare_invocation(settings_.script, {request.split, scratch, steps});
+  const ScriptInvocation invocation =
+      prepare_invocation(settings_.script, {request.split, scratch.path, steps});
   WorkerCommand command;
   command.command = invocation.words;
   command.environment = invocation.environment;
+  command.environment["TMPDIR"] = scratch.temporary.string();
+  // What is compiled once serves every trial.
+  if (std::getenv("TORCHINDUCTOR_CACHE_DIR") == nullptr)
+    command.environment["TORCHINDUCTOR_CACHE_DIR"] =
+        (std::filesystem::temp_directory_path() / fmt::format("torchinductor_{}", ::getuid())).string();
   command.environment["BATCHWRIGHT_STEPS"] = std::to_string(request.warmup_steps + request.steps);
   command.log_file = settings_.log_file;
-  command.address_space_bytes = settings_.address_space_bytes;
+  command.memory_limit_bytes = settings_.memory_limit_bytes;
   if (!settings_.hook_folder.empty()) {
     const char* inherited = std::getenv("PYTHONPATH");
     command.environment["PYTHONPATH"] =
-        settings_.hook_folder.string() +
+        settings_.hook_folder.string() + ":" + settings_.hook_folder.parent_path().parent_path().string() +
         (inherited != nullptr && *inherited != '\0' ? std::string(":") + inherited : std::string());
   }
   return command;
@@ -93,6 +126,12 @@ WorkerCommand ScriptRunner::command_of(const TrialRequest& request, const std::f
 
 Trial ScriptRunner::run(const TrialRequest& request) {
   return settings_.script.steps_argument.empty() ? run_with_hook(request) : run_at_two_lengths(request);
+}
+
+double ScriptRunner::silence_limit(bool said_hello) const {
+  if (!said_hello) return patience_.start_seconds;
+  if (slowest_step_seconds_ <= 0) return patience_.first_step_seconds;
+  return std::max(patience_.least_seconds, patience_.slowest_factor * slowest_step_seconds_);
 }
 
 Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
@@ -107,14 +146,10 @@ Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
     trial.startup_seconds = first_step_at > 0 ? first_step_at - begin : trial.wall_seconds;
     return trial;
   };
-  Worker worker(command_of(request, scratch.path, 0), interrupt_);
+  Worker worker(command_of(request, scratch, 0), interrupt_);
   bool said_hello = false;
   while (!record.complete()) {
-    const double limit =
-        !said_hello ? patience_.start_seconds
-        : slowest_step_seconds_ <= 0
-            ? patience_.first_step_seconds
-            : std::max(patience_.least_seconds, patience_.slowest_factor * slowest_step_seconds_);
+    const double limit = silence_limit(said_hello);
     const Worker::Event event = worker.next(limit);
     if (event.kind == Kind::Garbage)
       return finish(Outcome::Crashed, "spoke what is not the protocol: " + event.error);
@@ -124,12 +159,7 @@ Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
     if (event.kind == Kind::Exited) {
       const Failure failure = worker.failure();
       if (failure.exit_code != 0) return finish(failure.outcome, failure.reason);
-      if (!said_hello) {
-        throw Error(ErrorKind::Unsupported,
-                    request.split.micro_batch > 0 ? settings_.script.words.front() : "",
-                    "ended without a torch optimizer step that could be seen",
-                    "For a script without torch, give --steps-arg, the option that sets its number of steps");
-      }
+      if (!said_hello) throw saw_no_step(settings_.script.words.front());
       return finish(Outcome::Rejected,
                     fmt::format("ended after {} of the {} optimizer steps that a trial needs",
                                 record.steps_seen(), steps));
@@ -158,6 +188,53 @@ Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
   return finish(Outcome::Measured, "");
 }
 
+ObservedRun ScriptRunner::observe(const Split& split, std::int64_t steps, bool keep_dropout) {
+  const Scratch scratch{fresh_scratch()};
+  TrialRequest request;
+  request.split = split;
+  request.steps = steps;
+  WorkerCommand command = command_of(request, scratch, 0);
+  command.environment["BATCHWRIGHT_EVIDENCE"] = std::string("1");
+  command.environment["BATCHWRIGHT_DROPOUT"] = std::string(keep_dropout ? "on" : "off");
+  ObservedRun seen;
+  seen.split = split;
+  std::map<std::int64_t, std::map<int, StepReport>> reports;
+  std::size_t ranks = 1;
+  const auto complete = [&](std::int64_t step) { return reports[step].size() >= ranks; };
+  const auto finish = [&](Outcome outcome, const std::string& reason) {
+    seen.outcome = outcome;
+    seen.reason = reason;
+    for (std::int64_t step = 1; step <= steps && complete(step); ++step) seen.steps.push_back(reports[step]);
+    return seen;
+  };
+  Worker worker(command, interrupt_);
+  while (!complete(steps)) {
+    const double limit = silence_limit(!seen.framework.empty());
+    const Worker::Event event = worker.next(limit);
+    if (event.kind == Kind::Garbage)
+      return finish(Outcome::Crashed, "spoke what is not the protocol: " + event.error);
+    if (event.kind == Kind::Silent)
+      return finish(Outcome::TimedOut, fmt::format("no step for {}", format_seconds(limit)));
+    if (event.kind == Kind::Exited) {
+      const Failure failure = worker.failure();
+      if (failure.exit_code != 0) return finish(failure.outcome, failure.reason);
+      if (seen.framework.empty()) throw saw_no_step(settings_.script.words.front());
+      break;  // it trains for fewer steps: what there is can be compared
+    }
+    if (const auto* hello = std::get_if<Hello>(&event.message)) {
+      if (hello->protocol != kProtocolVersion) throw version_error("the hook", hello->protocol);
+      seen.framework = hello->framework;
+      ranks = static_cast<std::size_t>(hello->world_size);
+    } else if (const auto* step = std::get_if<StepReport>(&event.message)) {
+      reports[step->step][step->rank] = *step;
+      slowest_step_seconds_ = std::max(slowest_step_seconds_, step->seconds);
+      if (on_progress_)
+        on_progress_(fmt::format("{}: step {} of {}", to_string(split), step->step, steps), std::nullopt);
+    }
+  }
+  return finish(Outcome::Measured, "");
+}
+
 // What two runs share (start-up, loading, saving) cancels in the difference of their times.
 Trial ScriptRunner::run_at_two_lengths(const TrialRequest& request) {
   const double begin = now_seconds();
@@ -171,7 +248,7 @@ Trial ScriptRunner::run_at_two_lengths(const TrialRequest& request) {
     if (on_progress_)
       on_progress_(fmt::format("{}: a run of {} steps", to_string(request.split), steps), std::nullopt);
     const Scratch scratch{fresh_scratch()};
-    runs[i] = time_run(command_of(request, scratch.path, steps), interrupt_, patience_.first_step_seconds);
+    runs[i] = time_run(command_of(request, scratch, steps), interrupt_, patience_.first_step_seconds);
     if (runs[i].failure) break;
   }
   trial.wall_seconds = now_seconds() - begin;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "run/script.h"
 #include "run/trial_runner.h"
@@ -13,8 +15,17 @@ struct ScriptSettings {
   ScriptCommand script;
   std::filesystem::path scratch_root;  // holds a fresh folder for each trial, removed after it
   std::filesystem::path log_file;
-  std::filesystem::path hook_folder;     // put first on PYTHONPATH; empty: no hook
-  std::int64_t address_space_bytes = 0;  // 0: no limit
+  std::filesystem::path hook_folder;    // put first on PYTHONPATH; empty: no hook
+  std::int64_t memory_limit_bytes = 0;  // 0: no limit (WorkerCommand)
+};
+
+// One run of a script for `verify`: what every rank saw of its first optimizer steps, from the same start.
+struct ObservedRun {
+  Split split;
+  Outcome outcome = Outcome::NotTried;
+  std::string reason;                            // why it is not Measured
+  std::vector<std::map<int, StepReport>> steps;  // by step, then rank; only steps that all ranks reported
+  std::string framework;                         // "torch 2.13.0"
 };
 
 // Trials of a user's script: one process each. The hook in the script reports its steps; a script without
@@ -25,13 +36,16 @@ class ScriptRunner : public Workload {
                Patience patience = {900, 900, 60, 10});
 
   Trial run(const TrialRequest& request) override;
+  // Runs `steps` optimizer steps with evidence; dropout is turned off unless kept.
+  ObservedRun observe(const Split& split, std::int64_t steps, bool keep_dropout);
   std::optional<Hello> hello() const override { return hello_; }
 
  private:
   Trial run_with_hook(const TrialRequest& request);
   Trial run_at_two_lengths(const TrialRequest& request);
-  WorkerCommand command_of(const TrialRequest& request, const std::filesystem::path& scratch,
-                           std::int64_t steps) const;
+  double silence_limit(bool said_hello) const;
+  struct Scratch;  // what a trial may write
+  WorkerCommand command_of(const TrialRequest& request, const Scratch& scratch, std::int64_t steps) const;
   std::filesystem::path fresh_scratch();
 
   ScriptSettings settings_;

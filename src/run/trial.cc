@@ -40,6 +40,16 @@ TimedStep timed_step_from_json(const Json& object, const std::string& subject) {
   return step;
 }
 
+std::map<std::string, double> named_seconds(const JsonFields& fields, const std::string& field,
+                                            const std::string& subject) {
+  std::map<std::string, double> result;
+  const Json* object = fields.find(field);
+  if (object == nullptr) return result;
+  const JsonFields named(*object, subject + ": " + field);
+  for (const auto& [name, value] : object->items()) result[name] = named.number(name, 0, kMostSeconds);
+  return result;
+}
+
 TrialRequest request_from_json(const JsonFields& fields, const std::string& subject) {
   TrialRequest request;
   request.split.micro_tokens = fields.integer("micro_tokens", 0, kMost, 0);
@@ -84,25 +94,28 @@ Json to_json(const Trial& trial) {
                      {"padded_tokens", step.padded_tokens}});
   }
   for (const auto& [name, seconds] : trial.phases) phases[name] = seconds;
-  return {{"micro_batch", trial.request.split.micro_batch},
-          {"accumulation_steps", trial.request.split.accumulation_steps},
-          {"devices", trial.request.split.devices},
-          {"micro_tokens", trial.request.split.micro_tokens},
-          {"timed_steps", trial.request.steps},
-          {"warmup_steps", trial.request.warmup_steps},
-          {"first_step", trial.request.first_step},
-          {"batch", trial.request.batch},
-          {"layout", trial.request.layout},
-          {"checkpointing", trial.request.checkpointing},
-          {"outcome", outcome_name(trial.outcome)},
-          {"reason", trial.reason},
-          {"steps", std::move(steps)},
-          {"phases", std::move(phases)},
-          {"peak_bytes", maybe(trial.peak_bytes)},
-          {"observed_micro_batch", maybe(trial.observed_micro_batch)},
-          {"observed_accumulation_steps", maybe(trial.observed_accumulation_steps)},
-          {"wall_seconds", trial.wall_seconds},
-          {"startup_seconds", trial.startup_seconds}};
+  Json object = {{"micro_batch", trial.request.split.micro_batch},
+                 {"accumulation_steps", trial.request.split.accumulation_steps},
+                 {"devices", trial.request.split.devices},
+                 {"micro_tokens", trial.request.split.micro_tokens},
+                 {"timed_steps", trial.request.steps},
+                 {"warmup_steps", trial.request.warmup_steps},
+                 {"first_step", trial.request.first_step},
+                 {"batch", trial.request.batch},
+                 {"layout", trial.request.layout},
+                 {"checkpointing", trial.request.checkpointing},
+                 {"outcome", outcome_name(trial.outcome)},
+                 {"reason", trial.reason},
+                 {"steps", std::move(steps)},
+                 {"phases", std::move(phases)},
+                 {"peak_bytes", maybe(trial.peak_bytes)},
+                 {"observed_micro_batch", maybe(trial.observed_micro_batch)},
+                 {"observed_accumulation_steps", maybe(trial.observed_accumulation_steps)},
+                 {"wall_seconds", trial.wall_seconds},
+                 {"startup_seconds", trial.startup_seconds}};
+  if (!trial.enqueue.empty()) object["enqueue"] = trial.enqueue;
+  if (trial.device_busy_share) object["device_busy_share"] = *trial.device_busy_share;
+  return object;
 }
 
 Trial trial_from_json(const Json& object, const std::string& subject) {
@@ -115,11 +128,9 @@ Trial trial_from_json(const Json& object, const std::string& subject) {
     if (!steps->is_array()) throw Error(ErrorKind::InvalidInput, subject, "\"steps\" must be a list");
     for (const Json& step : *steps) trial.steps.push_back(timed_step_from_json(step, subject + ": steps"));
   }
-  if (const Json* phases = fields.find("phases")) {
-    const JsonFields named(*phases, subject + ": phases");
-    for (const auto& [name, value] : phases->items())
-      trial.phases[name] = named.number(name, 0, kMostSeconds);
-  }
+  trial.phases = named_seconds(fields, "phases", subject);
+  trial.enqueue = named_seconds(fields, "enqueue", subject);
+  trial.device_busy_share = fields.maybe_number("device_busy_share", 0, 1);
   trial.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
   trial.observed_micro_batch = fields.maybe_integer("observed_micro_batch", 0, kMost);
   trial.observed_accumulation_steps = fields.maybe_integer("observed_accumulation_steps", 0, kMost);
@@ -135,38 +146,48 @@ void TrialRecord::add(const StepReport& step) {
   ++seen_;
   slowest_ = std::max(slowest_, step.seconds);
   if (step.peak_bytes) trial_.peak_bytes = std::max(trial_.peak_bytes.value_or(0), *step.peak_bytes);
-  // A short last window of an epoch says less about the split than a full one.
-  if (!fullest_ || step.examples > fullest_->examples) fullest_ = step;
+  ++windows_[{step.micro_steps, step.examples}];
   if (seen_ <= trial_.request.warmup_steps) return;
   trial_.steps.push_back(
       {trial_.request.first_step + seen_ - 1, step.seconds, step.tokens, step.padded_tokens});
   for (const auto& [name, seconds] : step.phases) phase_sums_[name] += seconds;
+  for (const auto& [name, seconds] : step.enqueue) enqueue_sums_[name] += seconds;
 }
 
 bool TrialRecord::complete() const { return seen_ >= trial_.request.warmup_steps + trial_.request.steps; }
 
+// Of kinds that were seen equally often, the fuller.
+std::optional<std::pair<std::int64_t, std::int64_t>> TrialRecord::typical_window() const {
+  const auto most = std::max_element(windows_.begin(), windows_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second, a.first.second) < std::pair(b.second, b.first.second);
+  });
+  if (most == windows_.end() || most->first.first == 0) return std::nullopt;
+  return most->first;
+}
+
 std::string TrialRecord::mismatch() const {
   const Split& asked = trial_.request.split;
-  if (!fullest_ || fullest_->micro_steps == 0 || asked.is_token_cut()) return "";
+  const auto window = typical_window();
+  if (!window || asked.is_token_cut()) return "";
+  const auto [micro_steps, seen_examples] = *window;
   const std::int64_t wanted = asked.micro_batch * asked.accumulation_steps;
-  const std::int64_t examples = fullest_->examples == 0 ? wanted : fullest_->examples;
-  if (examples == wanted && fullest_->micro_steps == asked.accumulation_steps) return "";
+  const std::int64_t examples = seen_examples == 0 ? wanted : seen_examples;
+  if (examples == wanted && micro_steps == asked.accumulation_steps) return "";
   return fmt::format(
       "asked for {} ({} micro-steps of {} examples), and saw {} micro-steps and {} examples a step",
-      to_string(asked), asked.accumulation_steps, asked.micro_batch, fullest_->micro_steps,
-      fullest_->examples);
+      to_string(asked), asked.accumulation_steps, asked.micro_batch, micro_steps, seen_examples);
 }
 
 Trial TrialRecord::finish(Outcome outcome, std::string reason) const {
   Trial trial = trial_;
   trial.outcome = outcome;
   trial.reason = std::move(reason);
-  for (const auto& [name, sum] : phase_sums_)
-    trial.phases[name] = sum / static_cast<double>(trial.steps.size());
-  if (fullest_ && fullest_->micro_steps > 0) {
-    trial.observed_accumulation_steps = fullest_->micro_steps;
-    if (fullest_->examples > 0)
-      trial.observed_micro_batch = ceiling_quotient(fullest_->examples, fullest_->micro_steps);
+  const auto count = static_cast<double>(trial.steps.size());
+  for (const auto& [name, sum] : phase_sums_) trial.phases[name] = sum / count;
+  for (const auto& [name, sum] : enqueue_sums_) trial.enqueue[name] = sum / count;
+  if (const auto window = typical_window()) {
+    trial.observed_accumulation_steps = window->first;
+    if (window->second > 0) trial.observed_micro_batch = ceiling_quotient(window->second, window->first);
   }
   if (outcome != Outcome::Measured) return trial;
   if (!complete()) {

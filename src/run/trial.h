@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -50,8 +51,10 @@ struct Trial {
   Outcome outcome = Outcome::NotTried;
   std::string reason;  // one line: why it is not Measured; empty when it is
   std::vector<TimedStep> steps;
-  std::map<std::string, double> phases;    // mean seconds per timed step, by phase name
-  std::optional<std::int64_t> peak_bytes;  // warm-up included
+  std::map<std::string, double> phases;     // mean seconds per timed step, by phase name
+  std::map<std::string, double> enqueue;    // the host's mean seconds to enqueue a phase (StepReport)
+  std::optional<double> device_busy_share;  // of the step's time; not known: absent
+  std::optional<std::int64_t> peak_bytes;   // warm-up included
   std::optional<std::int64_t> observed_micro_batch, observed_accumulation_steps;
   double wall_seconds = 0;     // from the request to its end, start-up included
   double startup_seconds = 0;  // of these, until the worker said hello (0: it ran already)
@@ -78,8 +81,11 @@ class TrialRecord {
   Trial trial_;
   std::int64_t seen_ = 0;
   double slowest_ = 0;
-  std::map<std::string, double> phase_sums_;
-  std::optional<StepReport> fullest_;  // the step with the most examples
+  std::map<std::string, double> phase_sums_, enqueue_sums_;
+  // How often a step of so many micro-steps and examples was seen. The most frequent kind is the split: the
+  // first and last windows of an epoch may be short, or hold what the epoch before left over.
+  std::map<std::pair<std::int64_t, std::int64_t>, int> windows_;
+  std::optional<std::pair<std::int64_t, std::int64_t>> typical_window() const;
 };
 
 }  // namespace batchwright::run

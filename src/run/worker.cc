@@ -20,14 +20,17 @@ std::int64_t size_of(const std::filesystem::path& path) {
   return error ? 0 : static_cast<std::int64_t>(size);
 }
 
-ChildProcess start(const WorkerCommand& command, const std::filesystem::path& socket) {
+ChildProcess start(const WorkerCommand& command, const std::filesystem::path& socket,
+                   const MemoryGroup* group) {
   ProcessOptions options;
-  options.command = command.command;
+  options.command = group != nullptr ? group->entered_by(command.command) : command.command;
   options.environment = command.environment;
   options.environment["BATCHWRIGHT_SOCKET"] = socket.string();
   options.working_folder = command.working_folder;
   options.output_file = command.log_file;
   options.address_space_bytes = command.address_space_bytes;
+  if (group == nullptr && command.memory_limit_bytes > 0)
+    options.address_space_bytes = command.memory_limit_bytes;
   return ChildProcess::start(options);
 }
 
@@ -37,7 +40,10 @@ Worker::Worker(const WorkerCommand& command, const InterruptGuard* interrupt)
     : log_file_(command.log_file),
       log_start_(size_of(command.log_file)),
       listener_(std::make_unique<Listener>()),
-      process_(start(command, listener_->socket_path())),
+      memory_group_(command.memory_limit_bytes > 0 ? MemoryGroup::create(command.memory_limit_bytes)
+                                                   : nullptr),
+      oom_kills_(memory_group_.get()),
+      process_(start(command, listener_->socket_path(), memory_group_.get())),
       interrupt_(interrupt) {}
 
 Worker::Event Worker::next(double timeout_seconds) {

@@ -14,6 +14,7 @@
 #include "base/process.h"
 #include "run/failure.h"
 #include "run/listener.h"
+#include "run/memory_group.h"
 
 namespace batchwright::run {
 
@@ -23,6 +24,9 @@ struct WorkerCommand {
   std::filesystem::path working_folder;
   std::filesystem::path log_file;        // what it prints, appended
   std::int64_t address_space_bytes = 0;  // 0: no limit
+  // Held by a control group of the kernel where it lets us make one, by the address space elsewhere; 0: no
+  // limit.
+  std::int64_t memory_limit_bytes = 0;
 };
 
 // One running worker process and its connection. Ends, with all its descendants, when the object does.
@@ -59,6 +63,7 @@ class Worker {
   std::filesystem::path log_file_;
   std::int64_t log_start_ = 0;
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<MemoryGroup> memory_group_;  // outlives the process
   OomKillCounter oom_kills_;
   ChildProcess process_;
   const InterruptGuard* interrupt_;

@@ -180,8 +180,8 @@ Json to_json(const SplitResult& result, std::int64_t effective_batch) {
 }  // namespace
 
 Decision decide(const SearchOptions& options, std::span<const run::Split> splits,
-                std::span<const run::Trial> trials, double tuning_seconds,
-                const std::string& stopped_because) {
+                std::span<const run::Trial> trials, double tuning_seconds, const std::string& stopped_because,
+                const hardware::Calibration* calibration) {
   const SearchState state = search_state(options, splits, trials);
   const TimingTable table(splits, trials, options.effective_batch);
   Decision decision;
@@ -200,7 +200,8 @@ Decision decide(const SearchOptions& options, std::span<const run::Split> splits
     add_saving(decision);
     add_common_advice(decision, table);
     add_token_cuts(decision, options, splits, trials);
-    decision.explanation = explain(splits, trials, splits[*decision.recommended]);
+    decision.explanation =
+        explain(splits, trials, splits[*decision.recommended], {calibration, options.starts_are_dear});
   }
   decision.reason = reason_of(decision, options, stopped_because);
   return decision;

@@ -45,10 +45,10 @@ struct Decision {
 };
 
 // `stopped_because`: why the search ended before it was settled ("the budget of 60 s ran out"); empty
-// otherwise.
+// otherwise. `calibration`: of the machine that ran the trials, for the explanation; null: none.
 Decision decide(const SearchOptions& options, std::span<const run::Split> splits,
                 std::span<const run::Trial> trials, double tuning_seconds,
-                const std::string& stopped_because = "");
+                const std::string& stopped_because = "", const hardware::Calibration* calibration = nullptr);
 
 // result.json.
 Json to_json(const Decision& decision);

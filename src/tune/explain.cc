@@ -6,109 +6,72 @@
 #include <cmath>
 #include <utility>
 
-#include "base/statistics.h"
-#include "base/units.h"
-#include "tune/timing.h"
+#include "tune/explain_words.h"
+#include "tune/observation.h"
 
 namespace batchwright::tune {
 namespace {
 
-// What was measured of one split, a step.
-struct Observation {
-  run::Split split;
-  double micro_steps = 0;
-  Interval seconds;
-  double tokens = 0, padded_tokens = 0;  // a step; 0: not reported
-  std::map<std::string, double> phases;
+// Half the width of a 95 % interval of a normal distribution, in standard deviations.
+constexpr double kHalfWidth = 1.96;
 
-  double phase(const char* name) const {
-    const auto found = phases.find(name);
-    return found == phases.end() ? 0 : found->second;
-  }
-  // What the line has to explain.
-  double compute_seconds() const {
-    return std::max(0.0, seconds.mid - phase("optimizer") - phase("input") - phase("collective"));
-  }
+struct Fit {
+  Line line;
+  std::optional<Interval> fixed, slope;  // absent: some split's time has no interval
 };
 
-std::vector<Observation> observe(std::span<const run::Split> splits, std::span<const run::Trial> trials,
-                                 std::optional<run::Split> recommended) {
-  std::vector<Observation> result;
-  const TimingTable table(splits, trials, splits.empty() ? 1 : splits.front().effective_batch());
-  const std::size_t reference = static_cast<std::size_t>(
-      recommended ? std::find(splits.begin(), splits.end(), *recommended) - splits.begin() : 0);
-  for (std::size_t i = 0; i < splits.size(); ++i) {
-    const run::Split& split = splits[i];
-    Observation seen;
-    seen.split = split;
-    seen.micro_steps = static_cast<double>(split.accumulation_steps);
-    std::vector<double> seconds;
-    double phase_steps = 0;
-    for (const run::Trial& trial : trials) {
-      if (!(trial.request.split == split) || trial.request.batch != "sampled") continue;
-      if (trial.outcome != run::Outcome::Measured) continue;
-      for (const run::TimedStep& step : trial.steps) {
-        if (!(step.seconds > 0)) continue;
-        seconds.push_back(step.seconds);
-        seen.tokens += static_cast<double>(step.tokens);
-        seen.padded_tokens += static_cast<double>(step.padded_tokens);
-      }
-      phase_steps += static_cast<double>(trial.steps.size());
-      for (const auto& [name, mean] : trial.phases)
-        seen.phases[name] += mean * static_cast<double>(trial.steps.size());
-    }
-    if (seconds.empty()) continue;
-    seen.seconds = median_interval(seconds);
-    seen.tokens /= static_cast<double>(seconds.size());
-    seen.padded_tokens /= static_cast<double>(seconds.size());
-    double scale = 1;  // to the reference's typical window
-    if (reference < splits.size() && table.measured(reference)) {
-      const Interval raw = seen.seconds;
-      const double rounding = static_cast<double>(split.effective_batch()) /
-                              static_cast<double>(splits.front().effective_batch());
-      const Interval shared = *table.step_seconds(i, reference, 0.95);
-      seen.seconds = {shared.mid * rounding, shared.low * rounding, shared.high * rounding};
-      scale = seen.seconds.mid / raw.mid;
-    }
-    for (auto& [name, sum] : seen.phases) sum *= scale / phase_steps;
-    result.push_back(std::move(seen));
-  }
-  return result;
-}
-
-struct Line {
-  double fixed = 0, slope = 0;
-};
+// Padded tokens, weighted by what they cost at the split's row count.
+using TokenCost = std::vector<double>;
 
 // Least squares of compute = micro_steps * fixed + tokens * slope, each row divided by its compute. nullopt
 // when the two columns are proportional: then no data of this kind can tell them apart.
-std::optional<Line> fit_line(const std::vector<Observation>& observations) {
+std::optional<Fit> fit_line(const std::vector<Observation>& observations, const TokenCost& tokens) {
   double aa = 0, ab = 0, bb = 0, ay = 0, by = 0;
-  for (const Observation& seen : observations) {
-    const double y = seen.compute_seconds();
+  std::vector<double> a(observations.size(), 0), b(observations.size(), 0);
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    const double y = observations[i].compute_seconds();
     if (!(y > 0)) continue;
-    const double a = seen.micro_steps / y, b = seen.padded_tokens / y;
-    aa += a * a, ab += a * b, bb += b * b, ay += a, by += b;
+    a[i] = observations[i].micro_steps / y, b[i] = tokens[i] / y;
+    aa += a[i] * a[i], ab += a[i] * b[i], bb += b[i] * b[i], ay += a[i], by += b[i];
   }
   const double determinant = aa * bb - ab * ab;
   if (!(determinant > 1e-6 * aa * bb)) return std::nullopt;
-  Line line{(ay * bb - by * ab) / determinant, (by * aa - ay * ab) / determinant};
-  if (line.fixed < 0) line = {0, by / bb};
-  if (line.slope < 0) line = {ay / aa, 0};
-  return line;
+  Fit fit;
+  fit.line = {(ay * bb - by * ab) / determinant, (by * aa - ay * ab) / determinant};
+  if (fit.line.fixed < 0) fit.line = {0, by / bb};
+  if (fit.line.slope < 0) fit.line = {ay / aa, 0};
+  // The estimates are linear in the times, so their variances are weighted sums.
+  double fixed_variance = 0, slope_variance = 0;
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    const Observation& seen = observations[i];
+    if (!(seen.compute_seconds() > 0)) continue;
+    const double deviation =
+        (seen.seconds.high - seen.seconds.low) / (2 * kHalfWidth) / seen.compute_seconds();
+    fixed_variance += std::pow((a[i] * bb - b[i] * ab) / determinant * deviation, 2);
+    slope_variance += std::pow((b[i] * aa - a[i] * ab) / determinant * deviation, 2);
+  }
+  if (!std::isfinite(fixed_variance) || !std::isfinite(slope_variance)) return fit;
+  const auto around = [](double middle, double variance) {
+    const double half = kHalfWidth * std::sqrt(variance);
+    return Interval{middle, std::max(0.0, middle - half), middle + half};
+  };
+  fit.fixed = around(fit.line.fixed, fixed_variance);
+  fit.slope = around(fit.line.slope, slope_variance);
+  return fit;
 }
 
-double predicted(const Observation& seen, const Line& line) {
-  return seen.micro_steps * line.fixed + seen.padded_tokens * line.slope;
+double predicted(const Observation& seen, double tokens, const Line& line) {
+  return seen.micro_steps * line.fixed + tokens * line.slope;
 }
 
-void add_shares(Explanation& explanation, const Observation& seen, const Line& line) {
+void add_shares(Explanation& explanation, const Observation& seen, double tokens, const Line& line) {
   const double total = seen.seconds.mid;
-  const double padding = std::max(0.0, seen.padded_tokens - seen.tokens);
+  const double padded_share =
+      seen.padded_tokens > 0 ? std::max(0.0, seen.padded_tokens - seen.tokens) / seen.padded_tokens : 0;
   auto& shares = explanation.shares;
   shares["fixed_per_micro_step"] = seen.micro_steps * line.fixed / total;
-  shares["tokens"] = (seen.padded_tokens - padding) * line.slope / total;
-  shares["padding"] = padding * line.slope / total;
+  shares["tokens"] = (1 - padded_share) * tokens * line.slope / total;
+  shares["padding"] = padded_share * tokens * line.slope / total;
   for (const char* phase : {"optimizer", "input", "collective"}) {
     if (seen.phases.contains(phase)) shares[phase] = seen.phase(phase) / total;
   }
@@ -130,42 +93,104 @@ void add_row_costs(Explanation& explanation, const std::vector<Observation>& obs
   }
 }
 
-std::string sentence_of(const Explanation& explanation, const std::vector<Observation>& observations,
-                        const Observation& chosen, const Line& line) {
-  const auto slowest = std::max_element(
-      observations.begin(), observations.end(),
-      [](const Observation& a, const Observation& b) { return a.seconds.mid < b.seconds.mid; });
-  if (const double wait = chosen.phase("input") / chosen.seconds.mid; wait > 0.2) {
-    return fmt::format(
-        "{} of a step of {} is waiting for data: no split mends that, faster data loading does.",
-        format_percent(wait, 0), run::to_string(chosen.split));
+// The rate of matrices with so many rows relative to the best rate that the machine showed: logarithmic
+// between the row counts that were measured, the best shape of each.
+double efficiency_at(const hardware::Calibration& calibration, double rows) {
+  std::map<std::int64_t, double> best;  // rows -> flops
+  for (const hardware::ProductTiming& product : calibration.products)
+    best[product.rows] = std::max(best[product.rows], product.flops());
+  if (best.empty()) return 1;
+  const double peak = calibration.best_flops();
+  const auto above = std::find_if(
+      best.begin(), best.end(), [&](const auto& entry) { return static_cast<double>(entry.first) >= rows; });
+  if (above == best.begin()) return above->second / peak;
+  const auto below = std::prev(above);
+  if (above == best.end()) return below->second / peak;
+  const double position = std::log(rows / static_cast<double>(below->first)) /
+                          std::log(static_cast<double>(above->first) / static_cast<double>(below->first));
+  return std::exp((1 - position) * std::log(below->second) + position * std::log(above->second)) / peak;
+}
+
+// What a padded token costs at each split; fills in matrix_efficiency where it is known.
+TokenCost token_costs(Explanation& explanation, const std::vector<Observation>& observations,
+                      const hardware::Calibration* calibration) {
+  TokenCost costs;
+  for (const Observation& seen : observations) costs.push_back(seen.padded_tokens);
+  if (calibration == nullptr || calibration->products.empty()) {
+    explanation.not_separable.push_back({"matrix_efficiency",
+                                         "this machine has no calibration (`batchwright calibrate` makes "
+                                         "one), so what small matrices cost stands in "
+                                         "row_cost together with the fixed cost"});
+    return costs;
   }
-  if (slowest->split == chosen.split) return "";
-  const double slow_share = slowest->micro_steps * line.fixed / slowest->seconds.mid;
-  const double chosen_share = explanation.shares.at("fixed_per_micro_step");
-  if (slow_share - chosen_share > 0.02) {
-    return fmt::format("Every micro-batch costs {} before its first token: {} of a step at {}, {} at {}.",
-                       format_seconds(line.fixed), format_percent(slow_share, 0),
-                       run::to_string(slowest->split), format_percent(chosen_share, 0),
-                       run::to_string(chosen.split));
+  explanation.efficiency_source = "calibration";
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    const double rows = observations[i].padded_tokens / observations[i].micro_steps;
+    const double efficiency = efficiency_at(*calibration, rows);
+    explanation.matrix_efficiency.push_back({observations[i].split, rows, efficiency});
+    costs[i] /= efficiency;
   }
-  const double padding = (slowest->padded_tokens - chosen.padded_tokens) * line.slope / slowest->seconds.mid;
-  if (padding > 0.02) {
-    return fmt::format("{} computes {} more padding a step than {}.", run::to_string(slowest->split),
-                       format_percent(slowest->padded_tokens / chosen.padded_tokens - 1, 0),
-                       run::to_string(chosen.split));
+  return costs;
+}
+
+// Kernels that do the same work in more time run at a lower rate: the device's busy time says so without a
+// shape.
+void efficiency_from_busy_time(Explanation& explanation, const std::vector<Observation>& observations) {
+  double least = 0;
+  for (const Observation& seen : observations) {
+    if (!seen.device_busy_share) return;
+    const double busy = seen.seconds.mid * *seen.device_busy_share;
+    least = least == 0 ? busy : std::min(least, busy);
   }
-  const double dearer =
-      slowest->compute_seconds() / slowest->padded_tokens / (chosen.compute_seconds() / chosen.padded_tokens);
-  if (!(slowest->seconds.low > chosen.seconds.high)) {
-    return fmt::format("The times of {} and {} overlap too much to say why one is slower.",
-                       run::to_string(slowest->split), run::to_string(chosen.split));
+  if (!(least > 0)) return;
+  explanation.efficiency_source = "device busy time";
+  explanation.matrix_efficiency.clear();
+  for (const Observation& seen : observations)
+    explanation.matrix_efficiency.push_back(
+        {seen.split, 0, least / (seen.seconds.mid * *seen.device_busy_share)});
+}
+
+struct Growth {
+  double per_micro_step = 0, per_step = 0;
+};
+
+// Least squares of y = micro_steps * per_micro_step + per_step.
+std::optional<Growth> growth_of(const std::vector<Observation>& observations, const std::vector<double>& y) {
+  double sum_a = 0, sum_y = 0, sum_aa = 0, sum_ay = 0;
+  const auto count = static_cast<double>(observations.size());
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    const double a = observations[i].micro_steps;
+    sum_a += a, sum_y += y[i], sum_aa += a * a, sum_ay += a * y[i];
   }
-  return fmt::format(
-      "Neither a fixed cost per micro-batch nor padding explains why {} is slower than {}: a token costs "
-      "{:.2f} times as "
-      "much there, so the sizes of its matrices suit this device less.",
-      run::to_string(slowest->split), run::to_string(chosen.split), dearer);
+  const double spread = sum_aa - sum_a * sum_a / count;
+  if (!(spread > 0)) return std::nullopt;
+  const double slope = (sum_ay - sum_a * sum_y / count) / spread;
+  return Growth{slope, (sum_y - slope * sum_a) / count};
+}
+
+void add_phase_costs(Explanation& explanation, const std::vector<Observation>& observations) {
+  for (const char* phase : {"input", "forward", "loss", "backward", "optimizer", "collective", "residual"}) {
+    std::vector<double> y;
+    for (const Observation& seen : observations) {
+      if (seen.phases.contains(phase)) y.push_back(seen.phase(phase));
+    }
+    if (y.size() != observations.size()) continue;
+    if (const auto growth = growth_of(observations, y))
+      explanation.phase_costs.push_back({phase, growth->per_micro_step, growth->per_step});
+  }
+}
+
+void add_idle(Explanation& explanation, const std::vector<Observation>& observations) {
+  for (const Observation& seen : observations) {
+    if (const auto idle = seen.idle_seconds())
+      explanation.device_idle.push_back({seen.split, *idle, *idle / seen.seconds.mid});
+  }
+}
+
+void add_residual(Explanation& explanation, const Observation& seen, double explained) {
+  const double rest = seen.seconds.mid - seen.compute_seconds() + explained;
+  explanation.residuals.push_back(
+      {seen.split, seen.seconds.mid - rest, seen.seconds.low - rest, seen.seconds.high - rest});
 }
 
 // With no token counts the per-token and the per-step part are one constant; the fixed cost is still the
@@ -174,114 +199,95 @@ void explain_without_tokens(Explanation& explanation, const std::vector<Observat
   explanation.not_separable.push_back(
       {"seconds_per_token",
        "the worker reported no tokens, and at one effective batch they are the same for every split"});
-  double sum_a = 0, sum_y = 0, sum_aa = 0, sum_ay = 0;
-  const double count = static_cast<double>(observations.size());
-  for (const Observation& seen : observations) {
-    sum_a += seen.micro_steps;
-    sum_y += seen.compute_seconds();
-    sum_aa += seen.micro_steps * seen.micro_steps;
-    sum_ay += seen.micro_steps * seen.compute_seconds();
+  if (explanation.matrix_efficiency.empty()) {
+    explanation.not_separable.push_back({"matrix_efficiency",
+                                         "the worker reported neither tokens nor the device's busy time, so "
+                                         "what small matrices cost is part of "
+                                         "fixed_seconds_per_micro_step"});
   }
-  const double spread = sum_aa - sum_a * sum_a / count;
-  if (!(spread > 0)) return;
-  const double fixed = std::max(0.0, (sum_ay - sum_a * sum_y / count) / spread);
-  const double constant = (sum_y - fixed * sum_a) / count;
+  std::vector<double> compute;
+  for (const Observation& seen : observations) compute.push_back(seen.compute_seconds());
+  const auto growth = growth_of(observations, compute);
+  if (!growth) return;
+  const double fixed = std::max(0.0, growth->per_micro_step);
+  double mean_y = 0, mean_a = 0;
+  for (std::size_t i = 0; i < observations.size(); ++i)
+    mean_y += compute[i], mean_a += observations[i].micro_steps;
+  const double constant = (mean_y - fixed * mean_a) / static_cast<double>(observations.size());
   explanation.fixed_seconds_per_micro_step = fixed;
+  for (const Observation& seen : observations)
+    add_residual(explanation, seen, seen.micro_steps * fixed + constant);
+}
+
+void add_optimizer(Explanation& explanation, const std::vector<Observation>& observations) {
+  std::vector<double> optimizer;
   for (const Observation& seen : observations) {
-    const double rest = seen.seconds.mid - seen.compute_seconds() + seen.micro_steps * fixed + constant;
-    explanation.residuals.push_back(
-        {seen.split, seen.seconds.mid - rest, seen.seconds.low - rest, seen.seconds.high - rest});
+    if (seen.phases.contains("optimizer")) optimizer.push_back(seen.phase("optimizer"));
   }
-  explanation.sentence =
-      fmt::format("Every micro-batch more in a step costs about {}.", format_seconds(fixed));
+  if (!optimizer.empty() && optimizer.size() == observations.size()) {
+    explanation.seconds_per_step = median(optimizer);
+    return;
+  }
+  explanation.not_separable.push_back(
+      {"seconds_per_step",
+       "the worker reported no optimizer phase, and the rest of a step is the same for every split"});
+}
+
+// nullopt when the line could not be fitted.
+std::optional<Line> explain_with_tokens(Explanation& explanation,
+                                        const std::vector<Observation>& observations,
+                                        const Observation* chosen, const hardware::Calibration* calibration) {
+  const TokenCost tokens = token_costs(explanation, observations, calibration);
+  add_row_costs(explanation, observations);
+  const std::optional<Fit> fit = fit_line(observations, tokens);
+  if (!fit) {
+    explanation.not_separable.push_back(
+        {"fixed_seconds_per_micro_step",
+         "micro-steps and padded tokens rise together over the measured splits"});
+    return std::nullopt;
+  }
+  explanation.fixed_seconds_per_micro_step = fit->line.fixed;
+  explanation.seconds_per_token = fit->line.slope;
+  explanation.fixed_interval = fit->fixed;
+  explanation.token_interval = fit->slope;
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    add_residual(explanation, observations[i], predicted(observations[i], tokens[i], fit->line));
+    if (&observations[i] == chosen) add_shares(explanation, observations[i], tokens[i], fit->line);
+  }
+  return fit->line;
 }
 
 }  // namespace
 
 Explanation explain(std::span<const run::Split> splits, std::span<const run::Trial> trials,
-                    std::optional<run::Split> recommended) {
+                    std::optional<run::Split> recommended, const ExplainOptions& options) {
   Explanation explanation;
   const std::vector<Observation> observations = observe(splits, trials, recommended);
-  const bool has_optimizer = !observations.empty() &&
-                             std::all_of(observations.begin(), observations.end(),
-                                         [](const auto& seen) { return seen.phases.contains("optimizer"); });
-  if (has_optimizer) {
-    std::vector<double> optimizer;
-    for (const Observation& seen : observations) optimizer.push_back(seen.phase("optimizer"));
-    explanation.seconds_per_step = median(optimizer);
-  } else {
-    explanation.not_separable.push_back(
-        {"seconds_per_step",
-         "the worker reported no optimizer phase, and the rest of a step is the same for every split"});
-  }
-  explanation.not_separable.push_back({"matrix_efficiency",
-                                       "how much a small micro-batch's matrices cost was not measured on its "
-                                       "own; row_cost holds it together with the "
-                                       "fixed cost"});
+  const auto found = std::find_if(observations.begin(), observations.end(), [&](const Observation& seen) {
+    return recommended && seen.split == *recommended;
+  });
+  const Observation* chosen = found == observations.end() ? nullptr : &*found;
+  add_optimizer(explanation, observations);
+  if (chosen != nullptr && options.users_script) explanation.recommendations = recommendations_for(*chosen);
   if (observations.size() < 2) {
-    explanation.not_separable.push_back(
-        {"fixed_seconds_per_micro_step", "fewer than two splits were measured"});
-    explanation.not_separable.push_back({"seconds_per_token", "fewer than two splits were measured"});
+    for (const char* part : {"fixed_seconds_per_micro_step", "seconds_per_token", "matrix_efficiency"})
+      explanation.not_separable.push_back({part, "fewer than two splits were measured"});
     return explanation;
   }
-  if (std::any_of(observations.begin(), observations.end(),
-                  [](const auto& seen) { return !(seen.padded_tokens > 0); })) {
+  add_phase_costs(explanation, observations);
+  add_idle(explanation, observations);
+  efficiency_from_busy_time(explanation, observations);
+  const bool has_tokens = std::all_of(observations.begin(), observations.end(),
+                                      [](const Observation& seen) { return seen.padded_tokens > 0; });
+  std::optional<Line> line;
+  if (has_tokens) {
+    line = explain_with_tokens(explanation, observations, chosen, options.calibration);
+  } else {
     explain_without_tokens(explanation, observations);
-    return explanation;
   }
-  add_row_costs(explanation, observations);
-  const std::optional<Line> line = fit_line(observations);
-  if (!line) {
-    explanation.not_separable.push_back(
-        {"fixed_seconds_per_micro_step",
-         "micro-steps and padded tokens rise together over the measured splits"});
-    return explanation;
-  }
-  explanation.fixed_seconds_per_micro_step = line->fixed;
-  explanation.seconds_per_token = line->slope;
-  for (const Observation& seen : observations) {
-    const double rest = seen.seconds.mid - seen.compute_seconds() + predicted(seen, *line);
-    explanation.residuals.push_back(
-        {seen.split, seen.seconds.mid - rest, seen.seconds.low - rest, seen.seconds.high - rest});
-  }
-  for (const Observation& seen : observations) {
-    if (!recommended || !(seen.split == *recommended)) continue;
-    add_shares(explanation, seen, *line);
-    explanation.sentence = sentence_of(explanation, observations, seen, *line);
-  }
+  if (chosen != nullptr)
+    explanation.sentence = sentence_of(explanation, observations, *chosen, line ? &*line : nullptr);
   return explanation;
-}
-
-namespace {
-
-Json maybe(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-}  // namespace
-
-Json to_json(const Explanation& explanation) {
-  Json row_cost = Json::array(), shares = Json::object(), residuals = Json::array(),
-       not_separable = Json::array();
-  for (const auto& cost : explanation.row_cost)
-    row_cost.push_back({{"rows", cost.rows}, {"relative", cost.relative}});
-  for (const auto& [name, share] : explanation.shares) shares[name] = share;
-  for (const auto& residual : explanation.residuals) {
-    residuals.push_back(
-        {{"split", run::to_string(residual.split)},
-         {"seconds",
-          {{"mid", residual.mid}, {"low", finite(residual.low)}, {"high", finite(residual.high)}}}});
-  }
-  for (const auto& part : explanation.not_separable) {
-    not_separable.push_back({{"part", part.part}, {"reason", part.reason}});
-  }
-  return {{"fixed_seconds_per_micro_step", maybe(explanation.fixed_seconds_per_micro_step)},
-          {"seconds_per_token", maybe(explanation.seconds_per_token)},
-          {"seconds_per_step", maybe(explanation.seconds_per_step)},
-          {"row_cost", std::move(row_cost)},
-          {"shares", std::move(shares)},
-          {"residuals", std::move(residuals)},
-          {"not_separable", std::move(not_separable)},
-          {"sentence", explanation.sentence}};
 }
 
 }  // namespace batchwright::tune

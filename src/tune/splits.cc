@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "plan/batch_arithmetic.h"
@@ -36,6 +37,28 @@ Candidates candidate_splits(std::int64_t effective_batch, std::int64_t devices, 
   std::sort(candidates.splits.begin(), candidates.splits.end(),
             [](const run::Split& a, const run::Split& b) { return a.micro_batch > b.micro_batch; });
   return candidates;
+}
+
+std::vector<run::Split> splits_to_compare(const std::vector<run::Split>& candidates,
+                                          const run::Split& reference,
+                                          const std::optional<run::Split>& chosen) {
+  if (chosen) return *chosen == reference ? std::vector<run::Split>{} : std::vector<run::Split>{*chosen};
+  std::vector<run::Split> result;
+  for (const double times : {4.0, 16.0}) {
+    std::optional<run::Split> nearest;
+    double least = 0;
+    for (const run::Split& split : candidates) {
+      if (split.micro_batch >= reference.micro_batch) continue;
+      if (split.micro_batch == 1 && (nearest || !result.empty())) continue;
+      const double ratio =
+          static_cast<double>(split.accumulation_steps) / static_cast<double>(reference.accumulation_steps);
+      const double distance = std::abs(std::log(ratio / times));
+      if (!nearest || distance < least) nearest = split, least = distance;
+    }
+    if (nearest && std::find(result.begin(), result.end(), *nearest) == result.end())
+      result.push_back(*nearest);
+  }
+  return result;
 }
 
 }  // namespace batchwright::tune

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,12 @@ struct Candidates {
   std::vector<std::string> warnings;
 };
 Candidates candidate_splits(std::int64_t effective_batch, std::int64_t devices, bool allow_inexact);
+
+// The splits that verify runs beside the reference: the one that was chosen, or those with about 4 and 16
+// times its accumulation steps and two examples or more in a micro-batch (one example alone upsets batch
+// statistics).
+std::vector<run::Split> splits_to_compare(const std::vector<run::Split>& candidates,
+                                          const run::Split& reference,
+                                          const std::optional<run::Split>& chosen);
 
 }  // namespace batchwright::tune

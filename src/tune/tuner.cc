@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "tune/device_calibration.h"
 #include "tune/timing.h"
 #include "tune/token_cuts.h"
 
@@ -68,13 +69,26 @@ NextTrial next_trial(const SearchOptions& options, std::span<const run::Split> s
   return {token_cut_state(options, splits[*state.winner], trials).next, true};
 }
 
+void answer_from(const TuningCache& cache, run::RunFolder& folder, Progress& progress) {
+  if (!folder.trials().empty()) return;
+  const auto answer = cache.find();
+  if (!answer) return;
+  for (const run::Trial& trial : answer->trials) folder.append(trial);
+  if (answer->facts.is_object()) folder.set_facts(answer->facts);
+  progress.note(
+      fmt::format("this question was answered on {}: its {} trials are taken from the cache (--no-cache "
+                  "measures again)",
+                  answer->when, answer->trials.size()));
+}
+
 }  // namespace
 
 TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split> splits,
                        run::Workload& workload, run::RunFolder& folder, const TuneLimits& limits,
-                       Progress& progress, std::function<double()> clock) {
+                       Progress& progress, const TuningCache* cache, std::function<double()> clock) {
   if (!clock) clock = steady_seconds;
   const double begin = clock();
+  if (cache != nullptr) answer_from(*cache, folder, progress);
   // What an earlier part of this run took counts as tuning time, but not against this command's budget.
   const double earlier = seconds_of(folder.trials());
   TuneOutcome outcome;
@@ -102,8 +116,12 @@ TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split>
       break;
     }
   }
-  outcome.decision = decide(options, splits, folder.trials(), earlier + clock() - begin, stopped_because);
+  const std::optional<hardware::Calibration> calibration = calibration_for(folder.facts());
+  outcome.decision = decide(options, splits, folder.trials(), earlier + clock() - begin, stopped_because,
+                            calibration ? &*calibration : nullptr);
   folder.write_result(to_json(outcome.decision));
+  if (cache != nullptr && outcome.decision.recommended && stopped_because.empty())
+    cache->store(folder.trials(), folder.facts());
   return outcome;
 }
 

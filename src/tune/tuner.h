@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "run/run_folder.h"
 #include "run/trial_runner.h"
+#include "tune/cache.h"
 #include "tune/decision.h"
 
 namespace batchwright::tune {
@@ -18,7 +19,9 @@ struct TuneLimits {
 };
 
 // Runs trials until the search is settled, the budget ends or a signal asks to stop, each recorded in the
-// folder before the next begins, and writes result.json. Trials already in the folder count as done.
+// folder before the next begins, and writes result.json. Trials already in the folder count as done. `cache`:
+// answers an empty folder's question at once when it was settled before, and keeps this one's answer; null:
+// none.
 struct TuneOutcome {
   Decision decision;
   bool interrupted = false;
@@ -26,6 +29,7 @@ struct TuneOutcome {
 
 TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split> splits,
                        run::Workload& workload, run::RunFolder& folder, const TuneLimits& limits,
-                       Progress& progress, std::function<double()> clock = {});
+                       Progress& progress, const TuningCache* cache = nullptr,
+                       std::function<double()> clock = {});
 
 }  // namespace batchwright::tune

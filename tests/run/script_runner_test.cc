@@ -88,18 +88,14 @@ TEST_F(ScriptTrials, AScriptThatEndsTooEarlyIsRejectedAndOneWithoutTorchNamed) {
   }
 }
 
-TEST_F(ScriptTrials, TheHookDoesNotChangeWhatTheScriptComputes) {
-  const auto losses = [&](bool with_hook) {
+// Each way to train: the steps are seen as they are, and the losses are bit for bit those without the hook.
+class WaysToTrain : public ScriptTrials, public ::testing::WithParamInterface<const char*> {
+ protected:
+  std::string losses(bool with_hook) {
     ProcessOptions options;
-    options.command = {python_for_tests(),
-                       source_folder() + "/tests/run/train_script.py",
-                       "4",
-                       "3",
-                       "--steps",
-                       "20",
-                       "--dump",
-                       (folder / "losses").string()};
-    // A socket that nobody listens on would end the script at its first report.
+    options.command = {
+        python_for_tests(),          source_folder() + "/tests/run/hook_cases.py", GetParam(), "8", "3",
+        (folder / "losses").string()};
     const Listener listener;
     if (with_hook) {
       options.environment = {{"PYTHONPATH", source_folder() + "/python/batchwright/hook"},
@@ -108,8 +104,56 @@ TEST_F(ScriptTrials, TheHookDoesNotChangeWhatTheScriptComputes) {
     const CapturedOutput output = run_captured(options, std::chrono::seconds(120));
     EXPECT_TRUE(output.status.succeeded()) << output.text;
     return read_file(folder / "losses");
-  };
+  }
+};
+TEST_P(WaysToTrain, AreSeenAndLeftAlone) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "what runs here is Python, which is not instrumented";
+#endif
   EXPECT_EQ(losses(true), losses(false));
+  ScriptSettings with = settings();
+  with.script.words = {python_for_tests(), source_folder() + "/tests/run/hook_cases.py",
+                       GetParam(),         "{micro}",
+                       "{accum}",          (folder / "losses").string()};
+  ScriptRunner runner(with, nullptr);
+  const Trial trial = runner.run(request(8, 3));
+  ASSERT_EQ(trial.outcome, Outcome::Measured) << trial.reason;
+  EXPECT_EQ(trial.observed_micro_batch, 8);
+  EXPECT_EQ(trial.observed_accumulation_steps, 3);
+  double parts = 0, seconds = 0;
+  for (const TimedStep& step : trial.steps) seconds += step.seconds / static_cast<double>(trial.steps.size());
+  for (const auto& [name, part] : trial.phases) parts += part;
+  EXPECT_NEAR(parts, seconds, 1e-6 + 0.02 * seconds);  // the phases are the step
+  EXPECT_GT(trial.phases.at("forward"), 0);
+  EXPECT_GT(trial.phases.at("backward"), 0);
+  EXPECT_GT(trial.phases.at("optimizer"), 0);
+  EXPECT_GT(trial.phases.at("input"), 0);
+}
+INSTANTIATE_TEST_SUITE_P(Hook, WaysToTrain,
+                         ::testing::Values("plain", "two_optimizers", "scaler", "compile", "checkpointing",
+                                           "checkpointing_reentrant", "workers", "closure", "average"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+TEST_F(ScriptTrials, TheTunerGoneIsNoReasonToFail) {
+  ProcessOptions options;
+  options.command = {
+      python_for_tests(), source_folder() + "/tests/run/train_script.py", "4", "3", "--steps", "5"};
+  options.environment = {{"PYTHONPATH", source_folder() + "/python/batchwright/hook"},
+                         {"BATCHWRIGHT_SOCKET", (folder / "nobody").string()}};
+  EXPECT_TRUE(run_captured(options, std::chrono::seconds(120)).status.succeeded());
+}
+
+// Libraries look for torch before they import it; the hook must be there all the same.
+TEST_F(ScriptTrials, TorchLookedForBeforeItIsImportedIsHooked) {
+  ScriptSettings with = settings();
+  with.script.words = {python_for_tests(),
+                       "-c",
+                       "import importlib.util, runpy, sys; importlib.util.find_spec('torch');"
+                       "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')",
+                       source_folder() + "/tests/run/train_script.py",
+                       "{micro}",
+                       "{accum}"};
+  EXPECT_EQ(ScriptRunner(with, nullptr).run(request(4, 3)).outcome, Outcome::Measured);
 }
 
 // Without torch and without a hook: the script sleeps a fixed time at start and a time per step.

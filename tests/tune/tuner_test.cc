@@ -22,13 +22,14 @@ struct Tuning {
   TuneOutcome run(const SearchOptions& options, std::optional<double> budget = std::nullopt) {
     run::RunFolder folder(temporary / "run", {{"effective_batch", options.effective_batch}});
     return run_tuning(options, splits_of(options.effective_batch), workload, folder, {budget}, progress,
-                      [this] { return workload.now; });
+                      cache, [this] { return workload.now; });
   }
   Json result() const { return read_json_file(temporary / "run" / "result.json"); }
 
   run::TemporaryFolder temporary;
   SimulatedWorkload workload;
   Progress progress;
+  const TuningCache* cache = nullptr;
 };
 
 TEST(RunTuning, WritesTheResultThatScriptsRelyOn) {
@@ -178,6 +179,32 @@ TEST(RunTuning, ARealWorkerThatMisbehavesCostsItsTrialsOnly) {
   EXPECT_EQ(decision.trials[2].outcome, run::Outcome::Measured);     // killed once, then measured
   EXPECT_TRUE(decision.confirmed_on_worst_batch);
   EXPECT_EQ(read_json_file(temporary / "run" / "run.json").at("facts").at("framework"), "test worker");
+}
+
+TEST(RunTuning, TheCacheAnswersARepeatedQuestionWithoutATrial) {
+  const run::TemporaryFolder folder;
+  const TuningCache cache(folder / "cache", {{"question", 1}}), other(folder / "cache", {{"question", 2}});
+  Tuning first, again, another;
+  first.cache = again.cache = &cache;
+  another.cache = &other;
+  SearchOptions options;
+  options.effective_batch = 32;
+  const TuneOutcome measured = first.run(options);
+  ASSERT_TRUE(measured.decision.recommended);
+  const TuneOutcome answered = again.run(options);
+  EXPECT_TRUE(again.workload.ran.empty());
+  EXPECT_EQ(answered.decision.recommended, measured.decision.recommended);
+  EXPECT_EQ(again.result().at("trials"), first.result().at("trials"));
+  another.run(options);
+  EXPECT_FALSE(another.workload.ran.empty());
+  // What is damaged, or stopped by its budget, answers nothing.
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "cache"))
+    write_file_atomic(entry.path(), "{");
+  Tuning damaged;
+  damaged.cache = &cache;
+  damaged.run(options, 0.5);
+  EXPECT_FALSE(damaged.workload.ran.empty());
+  EXPECT_FALSE(cache.find());
 }
 
 }  // namespace

@@ -20,13 +20,21 @@ def _run_shadowed():
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports torch as Python would, then starts the probe."""
+    """Imports torch as Python would, then starts the probe.
+
+    It stays in place until torch is executed: libraries look for torch (find_spec) long before they import it.
+    """
+
+    _looking = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != "torch" or self._looking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
+        self._looking = True
+        try:
+            spec = importlib.util.find_spec("torch")
+        finally:
+            self._looking = False
         if spec is None or spec.loader is None:
             return spec
         self._loader, spec.loader = spec.loader, self
@@ -36,6 +44,7 @@ class _AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
+        sys.meta_path.remove(self)
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         sys.path.insert(0, _HERE)
