@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,8 +22,8 @@ namespace {
 struct TuneArguments {
   TrainingArguments training;
   bool allow_inexact = false, exhaustive = false;
+  std::string devices;  // "2", or for our engine "1,2"
   // For a command of the user's.
-  std::int64_t devices = 1;
   std::vector<std::string> set_in;
   std::string steps_argument;
   bool online = false;
@@ -38,6 +40,25 @@ void refuse_training_options(const CLI::App& app) {
       throw Error(ErrorKind::Usage, "--" + name, "is for MODEL DATA, not for a command of yours",
                   "Give it to your script, after the --");
     }
+  }
+}
+
+std::vector<std::int64_t> devices_of(const std::string& text) {
+  if (text.empty()) return {1};
+  std::vector<std::int64_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    std::int64_t number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 1 || number > 1024 || (next != end && *next != ',')) {
+      throw Error(ErrorKind::Usage, "--devices",
+                  fmt::format("'{}' is not a list of numbers of devices", text),
+                  "Write 2, or 1,2,4 to compare them");
+    }
+    if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
+    if (next == end) return numbers;
+    at = next + 1;
   }
 }
 
@@ -62,7 +83,7 @@ TuningResult tune_command(const TuneArguments& arguments, const InterruptGuard& 
   plan.script.steps_argument = arguments.steps_argument;
   plan.script.online = arguments.online;
   plan.effective_batch = arguments.training.options.effective_batch;
-  plan.devices = arguments.devices;
+  plan.devices = devices_of(arguments.devices).front();
   plan.memory_limit_bytes = arguments.training.options.memory_limit_bytes;
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
@@ -80,6 +101,7 @@ TuningResult tune_model(const TuneArguments& arguments, const InterruptGuard& in
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
   plan.micro_tokens = arguments.training.micro_tokens;
+  plan.devices = devices_of(arguments.devices);
   plan.budget_seconds = arguments.training.budget_seconds;
   plan.run_folder = arguments.training.run_folder;
   plan.overwrite = arguments.training.overwrite;
@@ -117,8 +139,11 @@ void add_tune_verb(CLI::App& app, int& exit_code) {
     finish(app, arguments->training);
     if (arguments->training.has_command) {
       refuse_training_options(app);
+      if (devices_of(arguments->devices).size() > 1) {
+        throw Error(ErrorKind::Usage, "--devices", "takes one number with a command of yours");
+      }
     } else {
-      for (const char* name : {"--devices", "--set-in", "--steps-arg", "--online"}) {
+      for (const char* name : {"--set-in", "--steps-arg", "--online"}) {
         if (app.count(name) > 0) throw Error(ErrorKind::Usage, name, "is for a command of yours, after --");
       }
     }

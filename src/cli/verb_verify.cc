@@ -133,6 +133,10 @@ void add_verify_verb(CLI::App& app, int& exit_code) {
       if (app.count(name) > 0)
         throw Error(ErrorKind::Usage, name, "is not for verify, which compares every cut");
     }
+    if (arguments->options.precision != "fp32") {
+      throw Error(ErrorKind::Usage, "--precision",
+                  "is fp32 for verify: how 16-bit numbers round depends on the cut");
+    }
     exit_code = verify(*arguments);
   });
 }

@@ -59,6 +59,8 @@ struct Writer {
                    {"grad_norm", maybe_finite(step.grad_norm)},
                    {"learning_rate", maybe_finite(step.learning_rate)},
                    {"peak_bytes", maybe(step.peak_bytes)}};
+    if (step.loss_scale) object["loss_scale"] = *step.loss_scale;
+    if (step.skipped) object["skipped"] = true;
     put_rank(object, step);
     return object;
   }
@@ -122,6 +124,8 @@ StepReport parse_step(const JsonFields& fields) {
   step.grad_norm = fields.maybe_number("grad_norm", 0, kAnyNumber);
   step.learning_rate = fields.maybe_number("learning_rate", 0, kAnyNumber);
   step.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
+  step.loss_scale = fields.maybe_number("loss_scale", 0, kAnyNumber);
+  step.skipped = fields.boolean("skipped", false);
   take_rank(fields, step);
   return step;
 }

@@ -201,7 +201,12 @@ void explain_without_tokens(Explanation& explanation, const std::vector<Observat
 Explanation explain(std::span<const run::Split> splits, std::span<const run::Trial> trials,
                     std::optional<run::Split> recommended) {
   Explanation explanation;
-  const std::vector<Observation> observations = observe(splits, trials, recommended);
+  // One line fits splits on the same devices: with more of them, each micro-batch shares the machine with
+  // others.
+  std::vector<run::Split> comparable(splits.begin(), splits.end());
+  if (recommended)
+    std::erase_if(comparable, [&](const auto& split) { return split.devices != recommended->devices; });
+  const std::vector<Observation> observations = observe(comparable, trials, recommended);
   const bool has_optimizer = !observations.empty() &&
                              std::all_of(observations.begin(), observations.end(),
                                          [](const auto& seen) { return seen.phases.contains("optimizer"); });
