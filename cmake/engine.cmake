@@ -16,7 +16,7 @@ if(BATCHWRIGHT_TESTS)
   add_test(NAME engine.resume
     COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/resume_test.py $<TARGET_FILE:batchwright-engine>)
   set_tests_properties(engine.resume PROPERTIES LABELS engine TIMEOUT 600)
-  foreach(check same_training resume failures torchrun)
+  foreach(check same_training tasks resume failures torchrun)
     add_test(NAME engine.devices_${check}
       COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/devices_test.py $<TARGET_FILE:batchwright-engine>
               --only ${check})

@@ -29,7 +29,7 @@ STEPS, INTERVAL, FIRST_SCALE = 24, 4, 2.0 ** 24
 
 def prepare(folder, method):
     start_folder.main(shared.words(folder / "start", "--random", *(["--lora", "4"] if method == "lora" else [])))
-    shared.make_tokens(folder / "rows.tokens", folder / "start", 2, False, 128)
+    shared.make_tokens(folder / "rows.tokens", folder / "start", shared.SEQUENCE, 2, False, 128)
 
 
 def job(folder, out, method, precision, split="32x1", **options):
