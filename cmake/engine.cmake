@@ -1,14 +1,5 @@
 # batchwright-engine: the only program that sees libtorch. ATen and autograd headers only: torch/torch.h costs 36 s a file.
-if(NOT Torch_DIR)
-  execute_process(COMMAND ${BATCHWRIGHT_PYTHON} -c
-    "import importlib.util as u, os; s = u.find_spec('torch'); print(os.path.dirname(s.origin) if s else '')"
-    OUTPUT_VARIABLE torch_folder OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(torch_folder STREQUAL "")
-    message(FATAL_ERROR "No torch beside ${BATCHWRIGHT_PYTHON}: run scripts/setup, or configure with -DBATCHWRIGHT_ENGINE=OFF")
-  endif()
-  list(APPEND CMAKE_PREFIX_PATH ${torch_folder}/share/cmake)
-endif()
-find_package(Torch REQUIRED)
+include(cmake/torch.cmake)
 
 batchwright_engine(USES base model hardware data profile run)
 
@@ -25,4 +16,16 @@ if(BATCHWRIGHT_TESTS)
   add_test(NAME engine.resume
     COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/resume_test.py $<TARGET_FILE:batchwright-engine>)
   set_tests_properties(engine.resume PROPERTIES LABELS engine TIMEOUT 600)
+  foreach(check same_training tasks resume failures torchrun)
+    add_test(NAME engine.devices_${check}
+      COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/devices_test.py $<TARGET_FILE:batchwright-engine>
+              --only ${check})
+    set_tests_properties(engine.devices_${check} PROPERTIES LABELS engine TIMEOUT 600 RUN_SERIAL TRUE)
+  endforeach()
+  add_test(NAME engine.precision
+    COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/precision_test.py $<TARGET_FILE:batchwright-engine>)
+  add_test(NAME engine.network_faults
+    COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/engine/network_faults.py $<TARGET_FILE:batchwright-engine>)
+  set_tests_properties(engine.precision engine.network_faults PROPERTIES
+    LABELS engine TIMEOUT 900 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
 endif()

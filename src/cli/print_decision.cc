@@ -109,13 +109,29 @@ std::string capitalised(std::string text) {
 
 }  // namespace
 
+std::string scaling_sentence(const tune::Decision& decision) {
+  std::string text;
+  for (const tune::DeviceScaling& scaling : decision.scaling) {
+    if (!scaling.speedup || !scaling.efficiency) continue;
+    text += fmt::format("{} device{} ({}): {:.2f} times as fast, {} efficiency", scaling.devices,
+                        scaling.devices == 1 ? "" : "s", run::to_string(decision.trials[scaling.split].split),
+                        *scaling.speedup, format_percent(*scaling.efficiency, 0));
+    if (scaling.devices > 1 && scaling.collective_share) {
+      text += fmt::format(", {} of its step in sums over the devices",
+                          format_percent(*scaling.collective_share, 0));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 std::string describe(const tune::Decision& decision) {
   std::string text = table_of(decision) + "\n";
   if (!decision.recommended) return text + capitalised(decision.reason) + ".\n";
   text +=
       fmt::format("Recommended: --split {}\n", run::to_string(decision.trials[*decision.recommended].split));
   text += capitalised(decision.reason) + ".\n" + saving_sentence(decision) + advice_sentence(decision) +
-          token_cut_sentence(decision);
+          token_cut_sentence(decision) + scaling_sentence(decision);
   if (!decision.explanation.sentence.empty()) text += decision.explanation.sentence + "\n";
   text += describe_recommendations(decision.explanation);
   if (!decision.confirmed_on_worst_batch)

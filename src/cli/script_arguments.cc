@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <utility>
 
@@ -32,6 +34,32 @@ void add_script_options(CLI::App& app, ScriptArguments& arguments) {
   app.add_option("--devices", arguments.devices);
   app.add_option("--set-in", arguments.set_in)->type_size(2)->allow_extra_args(false);
   app.add_flag("--online", arguments.online);
+}
+
+std::vector<std::int64_t> devices_of(const std::string& text) {
+  if (text.empty()) return {1};
+  std::vector<std::int64_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    std::int64_t number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 1 || number > 1024 || (next != end && *next != ',')) {
+      throw Error(ErrorKind::Usage, "--devices",
+                  fmt::format("'{}' is not a list of numbers of devices", text),
+                  "Write 2, or 1,2,4 to compare them");
+    }
+    if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
+    if (next == end) return numbers;
+    at = next + 1;
+  }
+}
+
+std::int64_t one_device_count(const std::string& text) {
+  const std::vector<std::int64_t> numbers = devices_of(text);
+  if (numbers.size() > 1)
+    throw Error(ErrorKind::Usage, "--devices", "takes one number with a command of yours");
+  return numbers.front();
 }
 
 void refuse_training_options(const CLI::App& app, const std::set<std::string>& allowed) {

@@ -13,7 +13,7 @@ namespace batchwright::cli {
 
 // What tune and verify read for a command of the user's, after `--`.
 struct ScriptArguments {
-  std::int64_t devices = 1;
+  std::string devices;  // "2"; a list, "1,2", for tune with our engine
   std::vector<std::string> set_in;
   std::string steps_argument;
   bool online = false;
@@ -21,6 +21,11 @@ struct ScriptArguments {
 
 // Declares --devices, --set-in and --online; the storage must outlive the parse.
 void add_script_options(CLI::App& app, ScriptArguments& arguments);
+
+// The numbers of a list "1,2,4", each once; {1} when it is empty. Throws Usage naming --devices.
+std::vector<std::int64_t> devices_of(const std::string& text);
+// The one number that a command of the user's takes. Throws Usage when there are more.
+std::int64_t one_device_count(const std::string& text);
 
 // Throws Usage naming an option that only our engine understands, given with a command; `allowed` are the
 // verb's own beside those that every command takes.

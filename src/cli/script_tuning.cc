@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -34,7 +35,7 @@ tune::SearchOptions search_of(const ScriptTuningPlan& plan) {
 TuningResult tune_script(const ScriptTuningPlan& plan, const InterruptGuard& interrupt, Progress& progress) {
   run::check_script(plan.script);
   const tune::Candidates candidates =
-      tune::candidate_splits(plan.effective_batch, plan.devices, plan.allow_inexact);
+      tune::candidate_splits(plan.effective_batch, std::array{plan.devices}, plan.allow_inexact);
   for (const std::string& warning : candidates.warnings) progress.note("warning: " + warning);
   Json request = request_of("tune", plan.script, plan.devices);
   request["exhaustive"] = plan.exhaustive;

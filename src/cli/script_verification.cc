@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -22,7 +23,8 @@ using tune::Equivalent;
 // Runs what is compared: the largest micro-batch that runs as the reference, then the others.
 std::vector<run::ObservedRun> observe_splits(const ScriptVerificationPlan& plan, run::ScriptRunner& runner,
                                              Progress& progress) {
-  const auto candidates = tune::candidate_splits(plan.effective_batch, plan.devices, false).splits;
+  const auto candidates =
+      tune::candidate_splits(plan.effective_batch, std::array{plan.devices}, false).splits;
   std::vector<run::ObservedRun> runs;
   const auto observe = [&](const run::Split& split) {
     runs.push_back(runner.observe(split, plan.steps, plan.keep_dropout));
@@ -70,7 +72,8 @@ std::string headline(const tune::Equivalence& equivalence) {
 ScriptVerification verify_script(const ScriptVerificationPlan& plan, const InterruptGuard& interrupt,
                                  Progress& progress) {
   run::check_script(plan.script);
-  tune::candidate_splits(plan.effective_batch, plan.devices, false);  // refuses what cannot be cut
+  tune::candidate_splits(plan.effective_batch, std::array{plan.devices},
+                         false);  // refuses what cannot be cut
   Json request = request_of("verify", plan.script, plan.devices);
   request["options"] = {{"effective_batch", plan.effective_batch}, {"steps", plan.steps}};
   ScriptVerification result;

@@ -89,6 +89,9 @@ void add_training_options(CLI::App& app, TrainingArguments& a) {
   app.add_option("--model-dropout", a.options.model_dropout);
   app.add_option("--seed", a.options.seed);
   app.add_option("--device", a.options.device);
+  app.add_option("--precision", a.options.precision);
+  app.add_option("--loss-scale", a.options.loss_scale);
+  app.add_option("--loss-scale-interval", a.options.loss_scale_interval);
   app.add_option("--threads", a.options.threads);
   app.add_option("--memory-limit", a.memory_limit);
   app.add_option("--eval-fraction", a.options.eval_fraction);
@@ -143,14 +146,21 @@ void finish(const CLI::App& app, TrainingArguments& a) {
   if (app.count("--micro-tokens") > 0) check_micro_tokens(a);
   a.options.check();
   if (!a.split.empty() && a.split != "auto") {
-    const run::Split split = run::parse_split(a.split, "--split");
-    if (split.devices != 1 && !a.has_command) {
-      throw Error(ErrorKind::Usage, "--split",
-                  fmt::format("{} asks for {} devices, and the engine trains on one", a.split, split.devices),
-                  "Write it as micro-batch x accumulation steps");
-    }
-    check_split(split, a.options.effective_batch);
+    check_split(split_of(a), a.options.effective_batch);
   }
+}
+
+run::Split split_of(const TrainingArguments& arguments) {
+  run::Split split = run::parse_split(arguments.split, "--split");
+  if (arguments.devices == 0 || split.devices == arguments.devices) return split;
+  if (split.devices != 1) {
+    throw Error(ErrorKind::Usage, "--devices",
+                fmt::format("{} contradicts --split {}, which names {}", arguments.devices, arguments.split,
+                            split.devices),
+                "Leave one of them out");
+  }
+  split.devices = arguments.devices;
+  return split;
 }
 
 ModelAndData model_and_data(const TrainingArguments& arguments, const std::string& verb) {

@@ -16,6 +16,7 @@ struct TrainingArguments {
   run::TrainingOptions options;
   std::string split;              // "", "auto" or "8x4"
   std::int64_t micro_tokens = 0;  // 0: not given
+  std::int64_t devices = 0;       // 0: not given
   std::string text_column = "text", text_pair_column = "text_pair", label_column = "label";
   std::optional<data::Task> task;  // empty: deduced from DATA
   std::optional<std::int32_t> doc_stride;
@@ -39,6 +40,9 @@ void add_training_options(CLI::App& app, TrainingArguments& arguments);
 
 // Call first in the callback. Throws Usage naming the option that is wrong.
 void finish(const CLI::App& app, TrainingArguments& arguments);
+
+// The split as typed, on as many devices as typed. Throws Usage when the two contradict each other.
+run::Split split_of(const TrainingArguments& arguments);
 
 // "MODEL" and "DATA" of a verb that takes no command. Throws Usage when there are more or fewer.
 struct ModelAndData {

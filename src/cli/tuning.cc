@@ -9,6 +9,7 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "run/devices_runner.h"
 #include "run/engine.h"
 #include "tune/remedies.h"
 #include "tune/splits.h"
@@ -28,7 +29,7 @@ run::EngineJob trials_job(const TuningPlan& plan, const run::TrainingOptions& op
   return job;
 }
 
-// As many as the engine will use: --threads, or every core that this process may use.
+// As many as a process of the engine will use at most: --threads, or every core that this process may use.
 std::int64_t threads_of(const run::TrainingOptions& options) {
   return options.threads > 0 ? options.threads : usable_cores();
 }
@@ -71,12 +72,13 @@ tune::Decision nothing_fits(const tune::SearchOptions& search, const std::vector
 
 TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& interrupt, Progress& progress) {
   const tune::Candidates candidates =
-      tune::candidate_splits(plan.options.effective_batch, 1, plan.allow_inexact);
+      tune::candidate_splits(plan.options.effective_batch, plan.devices, plan.allow_inexact);
   for (const std::string& warning : candidates.warnings) progress.note("warning: " + warning);
   Json request = request_of("tune", plan.input, plan.options);
   request["exhaustive"] = plan.exhaustive;
   request["allow_inexact"] = plan.allow_inexact;
   request["micro_tokens"] = plan.micro_tokens;
+  request["devices"] = plan.devices;
   run::find_engine();  // before a folder is made
   TuningResult result;
   result.folder = plan.run_folder.empty() ? default_run_folder("tune", request) : plan.run_folder;
@@ -97,10 +99,14 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
         plan.micro_tokens > 0
             ? std::vector{run::Split::of_tokens(plan.micro_tokens)}
             : tune::token_cuts(plan.input.mean_tokens, plan.input.longest_tokens, search.effective_batch);
+    for (run::Split& cut : search.token_cuts) cut.devices = plan.devices.front();
   }
-  run::TrialRunner runner(run::engine_command(trials_job(plan, plan.options, folder.path()), folder.path()),
-                          &interrupt,
-                          [&](const std::string& text, std::optional<double>) { progress.update(text); });
+  const run::EngineJob job = trials_job(plan, plan.options, folder.path());
+  run::DevicesRunner runner([&](std::int64_t devices) {
+    return std::make_unique<run::TrialRunner>(
+        run::engine_command(job, folder.path(), devices), &interrupt,
+        [&](const std::string& text, std::optional<double>) { progress.update(text); });
+  });
   try {
     tune::TuneOutcome outcome =
         tune::run_tuning(search, candidates.splits, runner, folder, {plan.budget_seconds}, progress);

@@ -14,6 +14,7 @@ namespace batchwright::cli {
 struct TuningPlan {
   PreparedInput input;
   run::TrainingOptions options;
+  std::vector<std::int64_t> devices = {1};  // the numbers of devices to try
   bool exhaustive = false, allow_inexact = false, overwrite = false;
   std::int64_t micro_tokens = 0;  // the one token budget to time beside the splits; 0: choose some
   std::optional<double> budget_seconds;

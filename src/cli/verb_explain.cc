@@ -19,6 +19,21 @@ struct ExplainArguments {
   bool json = false;
 };
 
+// A number for a command of the user's, a list for our engine.
+std::vector<std::int64_t> devices_of(const JsonFields& request, const std::string& run) {
+  const Json* devices = request.find("devices");
+  if (devices == nullptr || !devices->is_array()) return {request.integer("devices", 1, 1 << 20, 1)};
+  std::vector<std::int64_t> numbers;
+  for (const Json& number : *devices) {
+    if (!number.is_number_integer() || number < 1 || number > (1 << 20)) {
+      throw Error(ErrorKind::InvalidInput, run + "/run.json", "\"devices\" must hold numbers of devices");
+    }
+    numbers.push_back(number.get<std::int64_t>());
+  }
+  if (numbers.empty()) numbers.push_back(1);
+  return numbers;
+}
+
 int explain_run(const ExplainArguments& arguments) {
   const run::RunFolder folder = run::RunFolder::open(arguments.run);
   const JsonFields request(folder.request(), arguments.run + "/run.json");
@@ -33,7 +48,7 @@ int explain_run(const ExplainArguments& arguments) {
   search.effective_batch = effective_batch;
   search.exhaustive = request.boolean("exhaustive", false);
   const tune::Candidates candidates = tune::candidate_splits(
-      effective_batch, request.integer("devices", 1, 1 << 20, 1), request.boolean("allow_inexact", false));
+      effective_batch, devices_of(request, arguments.run), request.boolean("allow_inexact", false));
   search.starts_are_dear = request.find("command") != nullptr;  // a script of the user's
   const auto calibration = tune::calibration_for(folder.facts());
   const tune::Decision decision =

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +27,7 @@ struct TrainArguments {
   TrainingArguments training;
   std::string progress = "text";
   std::string trace;
+  bool write_job = false;  // for another launcher
 };
 
 std::int64_t total_steps(const run::TrainingOptions& options, std::int64_t training_rows) {
@@ -142,13 +144,16 @@ struct ChosenSplit {
 ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& input,
                          const std::filesystem::path& folder, const InterruptGuard& interrupt,
                          Progress& progress) {
-  if (arguments.training.micro_tokens > 0)
-    return {run::Split::of_tokens(arguments.training.micro_tokens), std::nullopt};
-  if (arguments.training.split != "auto")
-    return {run::parse_split(arguments.training.split, "--split"), std::nullopt};
+  if (arguments.training.micro_tokens > 0) {
+    run::Split split = run::Split::of_tokens(arguments.training.micro_tokens);
+    split.devices = std::max<std::int64_t>(1, arguments.training.devices);
+    return {split, std::nullopt};
+  }
+  if (arguments.training.split != "auto") return {split_of(arguments.training), std::nullopt};
   TuningPlan plan;
   plan.input = input;
   plan.options = arguments.training.options;
+  plan.devices = {std::max<std::int64_t>(1, arguments.training.devices)};
   plan.budget_seconds = arguments.training.budget_seconds.value_or(kAutoBudgetSeconds);
   plan.run_folder = folder / "tune";
   plan.overwrite = arguments.training.overwrite;
@@ -164,9 +169,23 @@ ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& i
   return {result.decision.trials[*result.decision.recommended].split, result.decision};
 }
 
-run::Split split_of_job(const std::filesystem::path& folder) {
+// The split of the run that goes on, so that its steps stay the same bits whatever a new search would say; on
+// other devices, with the accumulation steps that keep its effective batch.
+run::Split split_that_goes_on(const TrainArguments& arguments, const std::filesystem::path& folder,
+                              Progress& progress) {
   const std::filesystem::path file = folder / "job.json";
-  return run::engine_job_from_json(read_json_file(file), file.string()).split;
+  const run::Split saved = run::engine_job_from_json(read_json_file(file), file.string()).split;
+  const std::int64_t devices = arguments.training.devices == 0 ? saved.devices : arguments.training.devices;
+  if (saved.is_token_cut()) return run::on_devices(saved, devices, "--devices");
+  const run::Split split = arguments.training.split == "auto" ? run::on_devices(saved, devices, "--devices")
+                                                              : split_of(arguments.training);
+  if (split.devices != saved.devices) {
+    progress.note(
+        fmt::format("the run was cut {} for {} device{}, and {} run now: {} keeps its effective batch of {}",
+                    run::to_string(saved), saved.devices, saved.devices == 1 ? "" : "s", split.devices,
+                    run::to_string(split), saved.effective_batch()));
+  }
+  return split;
 }
 
 int train(const TrainArguments& arguments) {
@@ -176,7 +195,6 @@ int train(const TrainArguments& arguments) {
   const PreparedInput input =
       prepare_input(model_and_data(arguments.training, "train"), arguments.training, interrupt, progress);
   Json request = request_of("train", input, arguments.training.options);
-  request["split"] = arguments.training.split;
   request["micro_tokens"] = arguments.training.micro_tokens;
   run::find_engine();  // before a folder is made
   const std::filesystem::path path = training_folder(arguments, request);
@@ -186,9 +204,9 @@ int train(const TrainArguments& arguments) {
     for (const char* name : {"checkpoints", "steps.jsonl", "summary.json"})
       std::filesystem::remove_all(path / name);
   }
-  // The split of the run that goes on, so that its steps stay the same bits, whatever a new search would say.
-  const ChosenSplit chosen = goes_on ? ChosenSplit{split_of_job(path), std::nullopt}
-                                     : choose_split(arguments, input, path, interrupt, progress);
+  const ChosenSplit chosen = goes_on
+                                 ? ChosenSplit{split_that_goes_on(arguments, path, progress), std::nullopt}
+                                 : choose_split(arguments, input, path, interrupt, progress);
 
   run::EngineJob job;
   job.mode = run::JobMode::Train;
@@ -198,6 +216,13 @@ int train(const TrainArguments& arguments) {
   job.split = chosen.split;
   if (!arguments.trace.empty()) job.trace_file = std::filesystem::absolute(arguments.trace).string();
   job.options = arguments.training.options;
+  if (arguments.write_job) {
+    const run::WorkerCommand command = run::engine_command(job, path, job.split.devices);
+    progress.finish();
+    fmt::print("torchrun --nproc-per-node {} --no-python {}\n", job.split.devices,
+               fmt::join(command.command, " "));
+    return 0;
+  }
   const std::int64_t steps = total_steps(job.options, input.training_rows);
   std::int64_t first_step = 0;  // of this process: a training that goes on does not start at 1
   // Who reads the mirrored steps may go away (`| head`): the training goes on, and its folder has every line.
@@ -220,7 +245,7 @@ int train(const TrainArguments& arguments) {
   run::TrainingOutcome outcome;
   try {
     outcome = run::run_training(
-        run::engine_command(job, path), interrupt, on_step,
+        run::engine_command(job, path, job.split.devices), interrupt, on_step,
         [&](const std::string& text, std::optional<double> fraction) { progress.update(text, fraction); });
   } catch (const Error& e) {
     if (exit_code(e.kind()) == exit_code(ErrorKind::Usage)) folder.discard();
@@ -246,9 +271,11 @@ int train(const TrainArguments& arguments) {
 void add_train_verb(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TrainArguments>();
   add_training_options(app, arguments->training);
+  app.add_option("--devices", arguments->training.devices)->check(CLI::Range(1, 1024));
   app.add_option("--save-every", arguments->training.options.save_every);
   app.add_option("--keep", arguments->training.options.keep);
   app.add_option("--trace", arguments->trace);
+  app.add_flag("--write-job", arguments->write_job);
   app.add_option("--progress", arguments->progress);
   app.callback([&app, &exit_code, arguments] {
     finish(app, arguments->training);

@@ -28,7 +28,7 @@ TuningResult tune_command(const TuneArguments& arguments, const InterruptGuard& 
   ScriptTuningPlan plan;
   plan.script = script_command(arguments.training, arguments.script);
   plan.effective_batch = arguments.training.options.effective_batch;
-  plan.devices = arguments.script.devices;
+  plan.devices = one_device_count(arguments.script.devices);
   plan.memory_limit_bytes = arguments.training.options.memory_limit_bytes;
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
@@ -47,6 +47,7 @@ TuningResult tune_model(const TuneArguments& arguments, const InterruptGuard& in
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
   plan.micro_tokens = arguments.training.micro_tokens;
+  plan.devices = devices_of(arguments.script.devices);
   plan.budget_seconds = arguments.training.budget_seconds;
   plan.run_folder = arguments.training.run_folder;
   plan.overwrite = arguments.training.overwrite;
@@ -84,7 +85,7 @@ void add_tune_verb(CLI::App& app, int& exit_code) {
     if (arguments->training.has_command) {
       refuse_training_options(app, {"budget", "allow-inexact", "exhaustive", "steps-arg", "no-cache"});
     } else {
-      refuse_script_options(app, {"--devices", "--set-in", "--steps-arg", "--online", "--no-cache"});
+      refuse_script_options(app, {"--set-in", "--steps-arg", "--online", "--no-cache"});
     }
     if (!arguments->training.split.empty() && arguments->training.split != "auto") {
       throw Error(ErrorKind::Usage, "--split", "is what tune finds out", "`batchwright train` takes it");

@@ -99,7 +99,7 @@ int verify_command(const VerifyArguments& arguments, bool steps_given) {
   ScriptVerificationPlan plan;
   plan.script = script_command(training, arguments.script);
   plan.effective_batch = training.options.effective_batch;
-  plan.devices = arguments.script.devices;
+  plan.devices = one_device_count(arguments.script.devices);
   if (steps_given) plan.steps = training.options.steps.value_or(plan.steps);
   plan.memory_limit_bytes = training.options.memory_limit_bytes;
   if (!training.split.empty()) plan.split = run::parse_split(training.split, "--split");
@@ -171,6 +171,10 @@ void add_verify_verb(CLI::App& app, int& exit_code) {
     for (const char* name : {"--split", "--micro-tokens"}) {
       if (app.count(name) > 0)
         throw Error(ErrorKind::Usage, name, "is not for verify, which compares every cut");
+    }
+    if (arguments->training.options.precision != "fp32") {
+      throw Error(ErrorKind::Usage, "--precision",
+                  "is fp32 for verify: how 16-bit numbers round depends on the cut");
     }
     exit_code = verify_model(arguments->training);
   });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <utility>
 #include <vector>
@@ -58,7 +59,8 @@ std::vector<std::filesystem::path> Checkpoints::files() const {
   return result;
 }
 
-void Checkpoints::save(const LoadedModel& model, const AdamW& optimizer, std::int64_t steps_done) const {
+void Checkpoints::save(const LoadedModel& model, const AdamW& optimizer, const LossScaler::State& loss_scale,
+                       std::int64_t steps_done) const {
   const std::int64_t count = model.parameters.trainable_count();
   std::vector<std::vector<float>> values;
   std::vector<model::TensorToWrite> tensors;
@@ -75,15 +77,20 @@ void Checkpoints::save(const LoadedModel& model, const AdamW& optimizer, std::in
     }
     tensors.push_back({name, {count}, view});
   }
-  model::write_safetensors(
-      folder_ / fmt::format("step-{:09}.safetensors", steps_done), tensors,
-      {{"steps_done", std::to_string(steps_done)}, {"request", request_}, {"arithmetic", arithmetic_}});
+  model::write_safetensors(folder_ / fmt::format("step-{:09}.safetensors", steps_done), tensors,
+                           {{"steps_done", std::to_string(steps_done)},
+                            {"updates_done", std::to_string(optimizer.steps_done())},
+                            {"loss_scale", fmt::format("{}", loss_scale.scale)},
+                            {"loss_scale_good_steps", std::to_string(loss_scale.good_steps)},
+                            {"request", request_},
+                            {"arithmetic", arithmetic_}});
   const auto all = files();
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < all.size(); ++i)
     std::filesystem::remove(all[i]);
 }
 
-std::optional<Checkpoints::Resumed> Checkpoints::resume(const LoadedModel& model, AdamW& optimizer) const {
+std::optional<Checkpoints::Resumed> Checkpoints::resume(const LoadedModel& model, AdamW& optimizer,
+                                                        LossScaler& scaler) const {
   const auto all = files();
   if (all.empty()) return std::nullopt;
   const model::Safetensors file = model::Safetensors::open_file(all.back());
@@ -110,7 +117,13 @@ std::optional<Checkpoints::Resumed> Checkpoints::resume(const LoadedModel& model
   Resumed resumed{.steps_done = number_in(metadata, "steps_done", all.back())};
   const auto arithmetic = metadata.find("arithmetic");
   resumed.same_bits = arithmetic != metadata.end() && arithmetic->second == arithmetic_;
-  optimizer.set_steps_done(resumed.steps_done);
+  optimizer.set_steps_done(number_in(metadata, "updates_done", all.back()));
+  // A power of two times what a person gave: its shortest text reads back as the same number.
+  const auto scale = metadata.find("loss_scale");
+  if (scaler.scales() && scale != metadata.end()) {
+    scaler.set_state({std::strtod(scale->second.c_str(), nullptr),
+                      number_in(metadata, "loss_scale_good_steps", all.back())});
+  }
   return resumed;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/loaded_model.h"
+#include "engine/loss_scaler.h"
 #include "engine/optimizer.h"
 #include "run/options.h"
 
@@ -20,15 +21,16 @@ class Checkpoints {
               std::string arithmetic);
 
   // Written beside, synced, renamed; then all but the newest options.keep are removed.
-  void save(const LoadedModel& model, const AdamW& optimizer, std::int64_t steps_done) const;
+  void save(const LoadedModel& model, const AdamW& optimizer, const LossScaler::State& loss_scale,
+            std::int64_t steps_done) const;
 
   struct Resumed {
     std::int64_t steps_done = 0;
     bool same_bits = true;  // false: another thread count or machine wrote it, so the last bits may differ
   };
-  // Loads the newest checkpoint into the model and the optimizer; nothing when there is none. Throws
-  // InvalidInput when it belongs to another request.
-  std::optional<Resumed> resume(const LoadedModel& model, AdamW& optimizer) const;
+  // Loads the newest checkpoint into the model, the optimizer and the loss scale; nothing when there is none.
+  // Throws InvalidInput when it belongs to another request.
+  std::optional<Resumed> resume(const LoadedModel& model, AdamW& optimizer, LossScaler& scaler) const;
 
  private:
   std::vector<std::filesystem::path> files() const;  // oldest first

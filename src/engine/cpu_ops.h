@@ -6,7 +6,7 @@ namespace batchwright::engine {
 
 // Vector kernels of the CPU at hand, and the GEMM that the torch wheel links, one thread a call: the stepper
 // runs several micro-batches or shards side by side instead. Stateless, so all threads share one.
-class CpuOps final : public Ops {
+class CpuOps : public Ops {
  public:
   explicit CpuOps(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 

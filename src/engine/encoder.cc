@@ -25,6 +25,7 @@ Encoder::Encoder(const model::ModelConfig& config, const EncoderDescription& des
   const Declaration declare(model::list_modules(config, model::Head::SequenceClassification), options,
                             parameters);
   word_ = declare.embedding(Role::WordEmbedding);
+  parameters.mark_row_per_token(word_);
   position_ = declare.embedding(Role::PositionEmbedding);
   if (declare.find(Role::TypeEmbedding) != nullptr) type_ = declare.embedding(Role::TypeEmbedding);
   embedding_norm_ = declare.norm(Role::EmbeddingNorm);

@@ -15,6 +15,8 @@ run::Hello hello(bool can_resplit, const Stepper& stepper) {
   message.device = fmt::format("{}, {} thread{}", stepper.device_name(), threads, threads == 1 ? "" : "s");
   message.can_resplit = can_resplit;
   message.process_id = ::getpid();
+  message.rank = stepper.rank();
+  message.world_size = stepper.ranks();
   return message;
 }
 
@@ -30,7 +32,19 @@ run::StepReport report_of(const StepOutcome& outcome, std::int64_t step, double 
   report.loss = outcome.loss;
   report.grad_norm = outcome.grad_norm;
   report.learning_rate = learning_rate;
-  report.peak_bytes = memory_counts().peak_bytes;
+  report.loss_scale = outcome.loss_scale;
+  report.skipped = outcome.skipped;
+  report.peak_bytes = outcome.whole.most_peak_bytes;
+  return report;
+}
+
+run::StepReport whole_report_of(const StepOutcome& outcome, std::int64_t step, double learning_rate,
+                                int ranks) {
+  run::StepReport report = report_of(outcome, step, learning_rate);
+  report.examples = outcome.whole.examples;
+  report.tokens = outcome.whole.real_tokens;
+  report.padded_tokens = outcome.whole.padded_tokens;
+  report.world_size = ranks;
   return report;
 }
 

@@ -125,7 +125,7 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
       model::list_modules(result->config, model::Head::SequenceClassification, classes);
   const std::string& first = modules.front().name;  // the word embeddings
   const std::string body = first.substr(0, first.find('.') + 1);
-  result->ops = make_ops(options.device);
+  result->ops = make_ops(options.device, options.precision);
   parameters.allocate(result->ops->device());
   std::uint64_t stream = 0;
   for (ParameterId id = 0; id < parameters.all().size(); ++id, ++stream) {
@@ -151,6 +151,7 @@ std::unique_ptr<LoadedModel> load_model(const std::filesystem::path& folder,
                   "config.json and the weights belong to different models");
     }
     if (!in_place) result->set_values(id, staging);
+    result->ops->round_stored(parameters.value(id), p.count);
   }
   return result;
 }

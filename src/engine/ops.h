@@ -144,10 +144,14 @@ class Ops {
 
   virtual double sum_of_squares(const float* x, std::int64_t count) = 0;
   virtual void adamw(const AdamWUpdate& update) = 0;
+  // Rounds x to the numbers that weights, gradients and moments are kept in; they are float32 unless a
+  // precision says otherwise.
+  virtual void round_stored(float* /*x*/, std::int64_t /*count*/) {}
 };
 
 // The device that TrainingOptions::device names: "cpu" (own kernels), "cuda", or "torch-cpu" (the ATen
-// reference). Throws Error(Unsupported) when this build or machine has no such device.
-std::unique_ptr<Ops> make_ops(const std::string& device);
+// reference), computing in the numbers that `precision` names. Throws Error(Unsupported) when this build or
+// machine has no such device.
+std::unique_ptr<Ops> make_ops(const std::string& device, const std::string& precision = "fp32");
 
 }  // namespace batchwright::engine

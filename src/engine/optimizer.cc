@@ -61,8 +61,8 @@ void AdamW::update(std::int64_t begin, std::int64_t end, const float* gradient, 
   }
 }
 
-double AdamW::step(Workers& workers, const std::vector<float*>& gradients, double learning_rate) {
-  ++steps_done_;
+double AdamW::step(Workers& workers, const std::vector<float*>& gradients, double learning_rate,
+                   double loss_scale, bool may_skip) {
   const std::int64_t count = parameters_.trainable_count(), team = workers.size();
   // Slices end at multiples of 16 floats, so that no two threads write to one cache line.
   const auto slice = [&](std::int64_t i) { return std::min(count, (count * i / team + 15) / 16 * 16); };
@@ -72,15 +72,22 @@ double AdamW::step(Workers& workers, const std::vector<float*>& gradients, doubl
     for (std::size_t other = 1; other < gradients.size(); ++other) {
       ops_.add(gradients[other] + begin, length, gradients[0] + begin);
     }
+    ops_.round_stored(gradients[0] + begin, length);
     squares[static_cast<std::size_t>(thread)] = ops_.sum_of_squares(gradients[0] + begin, length);
   });
   double total = 0;
   for (const double s : squares) total += s;
-  const double norm = std::sqrt(total);
+  const double norm = std::sqrt(total) / loss_scale;
+  if (may_skip && !std::isfinite(norm)) return norm;
+  ++steps_done_;
   // torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
   const double scale = options_.clip > 0 ? std::min(1.0, options_.clip / (norm + 1e-6)) : 1.0;
   workers.run([&](int thread) {
-    update(slice(thread), slice(thread + 1), gradients[0], static_cast<float>(scale), learning_rate);
+    const std::int64_t begin = slice(thread), end = slice(thread + 1);
+    update(begin, end, gradients[0], static_cast<float>(scale / loss_scale), learning_rate);
+    for (float* stored : {parameters_.trainable_values(), moment1(), moment2()}) {
+      ops_.round_stored(stored + begin, end - begin);
+    }
   });
   return norm;
 }

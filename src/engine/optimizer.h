@@ -22,9 +22,11 @@ class AdamW {
  public:
   AdamW(const Parameters& parameters, const run::TrainingOptions& options, Ops& ops);
 
-  // Sums gradients[1..] into gradients[0], clips, updates the weights. Returns the norm before clipping.
-  // The result depends on the number of threads, not on their timing.
-  double step(Workers& workers, const std::vector<float*>& gradients, double learning_rate);
+  // Sums gradients[1..] into gradients[0], divides by loss_scale, clips, updates the weights. Returns the
+  // norm before clipping; when that is not finite and may_skip is set, nothing is updated and no step is
+  // counted. The result depends on the number of threads, not on their timing.
+  double step(Workers& workers, const std::vector<float*>& gradients, double learning_rate,
+              double loss_scale = 1, bool may_skip = false);
 
   std::int64_t steps_done() const { return steps_done_; }
   void set_steps_done(std::int64_t steps) { steps_done_ = steps; }

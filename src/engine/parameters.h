@@ -16,7 +16,9 @@ struct Parameter {
   std::vector<std::int64_t> shape;
   std::int64_t count = 0;
   bool trainable = false;
-  bool decays = false;      // weight decay applies (not to biases and norms, as the Trainer groups them)
+  bool decays = false;  // weight decay applies (not to biases and norms, as the Trainer groups them)
+  // A token embedding that nothing else reads: only the rows of a window's tokens have a gradient.
+  bool row_per_token = false;
   std::int64_t offset = 0;  // into the trainable or the frozen block
 };
 
@@ -28,6 +30,7 @@ class Parameters {
  public:
   // Tensors declared one after the other are adjacent in memory: fused projections rely on it.
   ParameterId declare(std::string name, std::vector<std::int64_t> shape, bool trainable, bool decays);
+  void mark_row_per_token(ParameterId id) { all_[id].row_per_token = true; }
   void allocate(DeviceKind device);  // after the last declare; values are not set; throws Error(OutOfMemory)
 
   const std::vector<Parameter>& all() const { return all_; }
@@ -39,6 +42,7 @@ class Parameters {
   std::int64_t trainable_count() const { return trainable_count_; }
   std::int64_t frozen_count() const { return frozen_count_; }
   float* trainable_values() const { return trainable_.floats(); }
+  const float* frozen_values() const { return frozen_.floats(); }
 
  private:
   std::vector<Parameter> all_;

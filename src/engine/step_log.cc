@@ -1,6 +1,7 @@
 #include "engine/step_log.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,17 +14,24 @@ namespace batchwright::engine {
 namespace {
 
 Json line_of(const run::StepReport& report) {
-  return {{"step", report.step},
-          {"loss", *report.loss},
-          {"learning_rate", *report.learning_rate},
-          {"grad_norm", *report.grad_norm},
-          {"examples", report.examples},
-          {"tokens", report.tokens},
-          {"padded_tokens", report.padded_tokens},
-          {"micro_steps", report.micro_steps},
-          {"seconds", report.seconds},
-          {"phases", report.phases},
-          {"peak_bytes", *report.peak_bytes}};
+  // JSON has no infinities: the norm of a gradient that overflowed is null.
+  const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+  Json line = {{"step", report.step},
+               {"loss", finite(*report.loss)},
+               {"learning_rate", *report.learning_rate},
+               {"grad_norm", finite(*report.grad_norm)},
+               {"examples", report.examples},
+               {"tokens", report.tokens},
+               {"padded_tokens", report.padded_tokens},
+               {"micro_steps", report.micro_steps},
+               {"seconds", report.seconds},
+               {"phases", report.phases},
+               {"peak_bytes", *report.peak_bytes}};
+  if (report.loss_scale) {
+    line["loss_scale"] = *report.loss_scale;
+    line["skipped"] = report.skipped;
+  }
+  return line;
 }
 
 }  // namespace
@@ -68,7 +76,8 @@ void StepLog::add(const Json& line) {
   totals_.padded_tokens += fields.integer("padded_tokens", 0, kMost);
   totals_.peak_bytes = std::max(totals_.peak_bytes, fields.integer("peak_bytes", 0, kMost));
   totals_.seconds += fields.number("seconds", 0, 1e12);
-  totals_.last_loss = fields.number("loss", -1e300, 1e300);
+  totals_.skipped += fields.boolean("skipped", false) ? 1 : 0;
+  if (const auto loss = fields.maybe_number("loss", -1e300, 1e300)) totals_.last_loss = *loss;
 }
 
 }  // namespace batchwright::engine

@@ -13,7 +13,7 @@ namespace batchwright::engine {
 class StepLog {
  public:
   struct Totals {
-    std::int64_t steps = 0, examples = 0, tokens = 0, padded_tokens = 0, peak_bytes = 0;
+    std::int64_t steps = 0, examples = 0, tokens = 0, padded_tokens = 0, peak_bytes = 0, skipped = 0;
     double seconds = 0, last_loss = 0;
   };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -8,9 +9,12 @@
 
 #include "data/token_file.h"
 #include "engine/counting_ops.h"
+#include "engine/gradient_sum.h"
 #include "engine/loaded_model.h"
+#include "engine/loss_scaler.h"
 #include "engine/memory.h"
 #include "engine/optimizer.h"
+#include "engine/process_group.h"
 #include "engine/window.h"
 #include "engine/workers.h"
 #include "profile/phase_clock.h"
@@ -19,9 +23,16 @@
 namespace batchwright::engine {
 
 struct StepOutcome {
-  double loss = 0;       // mean over the effective batch
-  double grad_norm = 0;  // before clipping
+  double loss = 0;                   // mean over the effective batch, on all ranks
+  double grad_norm = 0;              // before clipping; of a skipped step it is not finite
+  std::optional<double> loss_scale;  // that this step used; fp16 only
+  bool skipped = false;              // the gradient overflowed float16, and the weights stayed as they were
+  // Of this rank.
   std::int64_t micro_steps = 0, examples = 0, real_tokens = 0, padded_tokens = 0;
+  // Of all ranks together.
+  struct {
+    std::int64_t examples = 0, real_tokens = 0, padded_tokens = 0, most_peak_bytes = 0;
+  } whole;
   double seconds = 0;
   profile::PhaseSeconds phases{};
 };
@@ -33,15 +44,18 @@ struct Evaluation {
   double seconds = 0;
 };
 
-// Optimizer steps over one effective batch each, whatever the cut. Owns the threads' activations and
-// gradients.
+// Optimizer steps over one effective batch each, whatever the cut and however many ranks share it. Owns the
+// threads' activations and gradients.
 class Stepper {
  public:
-  Stepper(LoadedModel& model, const data::TokenFile& tokens, const run::TrainingOptions& options);
+  // group: nullptr when this process trains alone. With it, all ranks call the same functions with the same
+  // arguments: each takes its share of the rows, and losses, norms and weights are the same on all.
+  Stepper(LoadedModel& model, const data::TokenFile& tokens, const run::TrainingOptions& options,
+          ProcessGroup* group = nullptr);
 
-  // Forward and backward of the whole window: gradients of (sum of losses / labels in the window) are in
-  // gradients() afterwards, summed over threads by the optimizer or sum_gradients(). Throws OutOfMemory
-  // before any work is done.
+  // Forward and backward of this rank's share of the window: gradients of (sum of losses / labels in the
+  // window) are in the threads' blocks afterwards, not yet summed. Throws OutOfMemory, on all ranks, before
+  // any work is done.
   StepOutcome accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step);
   // accumulate, then clip and AdamW with this learning rate.
   StepOutcome step(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step,
@@ -58,7 +72,10 @@ class Stepper {
   void record_into(profile::Trace* trace);
 
   AdamW& optimizer() { return optimizer_; }
+  LossScaler& loss_scaler() { return scaler_; }
   int threads() const { return workers_.size(); }
+  int rank() const { return group_ == nullptr ? 0 : group_->rank(); }
+  int ranks() const { return group_ == nullptr ? 1 : group_->size(); }
   std::string device_name() const { return ops_.name(); }
   void release_activations();  // so that the next cut's peak is its own
 
@@ -73,6 +90,12 @@ class Stepper {
     double loss = 0;
   };
 
+  WindowPlan plan_of(std::span<const std::uint32_t> rows, const Cut& cut) const;
+  Evaluation whole_evaluation(const WindowPlan& plan, const std::vector<double>& losses);
+  void share_logits(std::vector<std::vector<float>>& by_row);
+  std::vector<std::uint32_t> share_of(std::span<const std::uint32_t> rows) const;
+  double agree(const std::string& out_of_memory, double own_targets);
+  void sum_over_ranks(std::span<const std::uint32_t> rows, StepOutcome& outcome);
   Pass pass_of(Lane& lane, bool training, std::int64_t step, Checkpointing checkpointing);
   enum class Work { Train, Loss, LossAndLogits };
   void reserve(const WindowPlan& plan, Work work, Checkpointing checkpointing);
@@ -86,7 +109,10 @@ class Stepper {
   CountingOps counting_{ops_};
   Workers workers_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  ProcessGroup* group_;
+  std::optional<GradientSum> gradient_sum_;
   AdamW optimizer_;
+  LossScaler scaler_;
   profile::Trace* trace_ = nullptr;
 };
 

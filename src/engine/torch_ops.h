@@ -10,7 +10,7 @@ namespace batchwright::engine {
 // for devices without kernels of our own. "cuda" is the same code as "cpu" here; it has been run on the CPU
 // only so far. Dropout masks are drawn on the host by the documented generator, so they are the same on every
 // device.
-class TorchOps final : public Ops {
+class TorchOps : public Ops {
  public:
   explicit TorchOps(DeviceKind device) : device_(device) {}
 

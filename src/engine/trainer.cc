@@ -5,10 +5,12 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "engine/checkpoint.h"
 #include "engine/hello.h"
+#include "engine/replicas.h"
 #include "engine/step_log.h"
 #include "engine/stepper.h"
 #include "engine/training_job.h"
@@ -16,6 +18,7 @@
 namespace batchwright::engine {
 namespace {
 
+constexpr double kLeastLossScale = 1e-4;    // as fairseq: below it no gradient of a sound training overflows
 constexpr std::int64_t kTracedSteps = 100;  // more than a viewer shows with pleasure
 
 Json evaluation_json(const Evaluation& evaluation) {
@@ -36,88 +39,156 @@ std::vector<std::string> fresh_modules(const LoadedModel& model) {
   return result;
 }
 
-// What decides the last bits of every sum: another of these, and a resumed run may differ in them.
-std::string arithmetic_of(const Stepper& stepper) {
-  return fmt::format("{}, {} threads, libtorch {}", stepper.device_name(), stepper.threads(),
-                     torch_version());
-}
+// One training from its first or resumed step to the saved model. With a group every rank runs it alike; rank
+// 0 alone reads checkpoints, writes and reports.
+class Training {
+ public:
+  Training(const run::EngineJob& job, run::WorkerChannel& channel, ProcessGroup* group)
+      : job_(job),
+        channel_(channel),
+        group_(group),
+        training_(job),
+        stepper_(*training_.model, training_.tokens, job.options, group),
+        folder_(job.run_folder),
+        fresh_(fresh_modules(*training_.model)),
+        checkpoints_(folder_, job, training_.tokens.content_id(), arithmetic()),
+        total_(training_.total_steps()) {
+    channel_.send(hello(false, stepper_));
+  }
+
+  void run() {
+    if (!fresh_.empty())
+      say(fmt::format("not in the checkpoint, newly initialised: {}", fmt::join(fresh_, ", ")));
+    if (group_ != nullptr) check_same_weights(*group_, training_.model->parameters, *training_.model->ops);
+    const std::int64_t first = resume();
+    if (leads()) log_.emplace(folder_ / "steps.jsonl", first);
+    if (!job_.trace_file.empty() && leads()) stepper_.record_into(&trace_);
+    bool interrupted = false;
+    steps_done_ = first;
+    while (steps_done_ < total_ && !interrupted) {
+      const bool stop = channel_.stop_requested();
+      interrupted = group_ != nullptr ? group_->any(stop) : stop;
+      if (!interrupted) step(first);
+    }
+    if (!job_.trace_file.empty() && leads()) write_file_atomic(job_.trace_file, trace_.to_chrome_json());
+    if (interrupted && steps_done_ > first) save();
+    finish(interrupted);
+  }
+
+ private:
+  bool leads() const { return stepper_.rank() == 0; }
+
+  void say(const std::string& text) {
+    if (leads()) channel_.send(run::Note{.text = text, .fraction = std::nullopt});
+  }
+
+  // What decides the last bits of every sum: another of these, and a resumed run may differ in them.
+  std::string arithmetic() const {
+    return fmt::format("{}, {} threads, {}, libtorch {}", stepper_.device_name(), stepper_.threads(),
+                       run::to_string(job_.split), torch_version());
+  }
+
+  std::int64_t resume() {
+    std::optional<Checkpoints::Resumed> resumed;
+    if (leads()) {
+      const ProcessGroup::Busy reading(group_);
+      resumed = checkpoints_.resume(*training_.model, stepper_.optimizer(), stepper_.loss_scaler());
+    }
+    if (resumed) {
+      say(fmt::format(
+          "going on after step {}{}", resumed->steps_done,
+          resumed->same_bits ? "" : ", on another split, threads or machine: last bits may differ"));
+    }
+    const std::int64_t done = resumed ? resumed->steps_done : 0;
+    return group_ == nullptr ? done
+                             : share_state(*group_, training_.model->parameters, stepper_.optimizer(),
+                                           stepper_.loss_scaler(), done);
+  }
+
+  void step(std::int64_t first) {
+    // A skipped step moves no weight, so it does not advance the schedule either.
+    const double rate = learning_rate_at(job_.options, stepper_.optimizer().steps_done(), total_);
+    const auto outcome =
+        stepper_.step(training_.sampler.window(steps_done_), training_.cut(), steps_done_, rate);
+    check_finite(outcome);
+    ++steps_done_;
+    if (leads()) {
+      const run::StepReport report = whole_report_of(outcome, steps_done_, rate, stepper_.ranks());
+      log_->write(report);
+      channel_.send(report);
+      if (steps_done_ - first == kTracedSteps) stepper_.record_into(nullptr);
+    }
+    const bool due = job_.options.save_every > 0 && steps_done_ % job_.options.save_every == 0;
+    if (due && steps_done_ < total_) save();
+  }
+
+  void check_finite(const StepOutcome& outcome) const {
+    const std::string where = fmt::format("step {}", steps_done_ + 1);
+    if (!outcome.skipped && !(std::isfinite(outcome.loss) && std::isfinite(outcome.grad_norm))) {
+      throw Error(ErrorKind::No, where, "the loss or the gradient is not finite",
+                  "Lower --learning-rate, or add --warmup-steps");
+    }
+    if (outcome.skipped && *outcome.loss_scale < kLeastLossScale) {
+      throw Error(ErrorKind::No, where,
+                  fmt::format("the gradient is not finite even at a loss scale of {}", *outcome.loss_scale),
+                  "Use --precision bf16, or lower --learning-rate");
+    }
+  }
+
+  void save() {
+    if (!leads()) return;
+    const ProcessGroup::Busy writing(group_);
+    checkpoints_.save(*training_.model, stepper_.optimizer(), stepper_.loss_scaler().state(), steps_done_);
+  }
+
+  void finish(bool interrupted) {
+    Evaluation evaluation;
+    if (!training_.rows.held_out.empty()) {
+      say("evaluating");
+      evaluation = stepper_.evaluate(training_.rows.held_out, training_.cut());
+    }
+    if (!leads()) return;
+    const ProcessGroup::Busy writing(group_);
+    const std::filesystem::path saved = folder_ / "model";
+    save_model(*training_.model, job_.options, saved);
+    const StepLog::Totals& totals = log_->totals();
+    const Json summary = {{"version", 1},
+                          {"task", data::task_name(training_.tokens.task())},
+                          {"split", run::to_string(job_.split)},
+                          {"steps", totals.steps},
+                          {"planned_steps", total_},
+                          {"skipped_steps", totals.skipped},
+                          {"interrupted", interrupted},
+                          {"examples", totals.examples},
+                          {"tokens", totals.tokens},
+                          {"padded_tokens", totals.padded_tokens},
+                          {"seconds", totals.seconds},
+                          {"final_loss", totals.last_loss},
+                          {"peak_bytes", totals.peak_bytes},
+                          {"evaluation", evaluation_json(evaluation)},
+                          {"newly_initialised", fresh_},
+                          {"model_folder", saved.string()}};
+    write_file_atomic(folder_ / "summary.json", summary.dump(2) + "\n");
+    channel_.send(run::Done{.result = summary});
+  }
+
+  const run::EngineJob& job_;
+  run::WorkerChannel& channel_;
+  ProcessGroup* group_;
+  TrainingJob training_;
+  Stepper stepper_;
+  std::filesystem::path folder_;
+  std::vector<std::string> fresh_;
+  Checkpoints checkpoints_;
+  std::int64_t total_, steps_done_ = 0;
+  std::optional<StepLog> log_;  // rank 0's
+  profile::Trace trace_;
+};
 
 }  // namespace
 
-void train(const run::EngineJob& job, run::WorkerChannel& channel) {
-  TrainingJob training(job);
-  Stepper stepper(*training.model, training.tokens, job.options);
-  channel.send(hello(false, stepper));
-  const std::filesystem::path folder = job.run_folder;
-  const std::vector<std::string> fresh = fresh_modules(*training.model);
-  if (!fresh.empty()) {
-    channel.send(
-        run::Note{.text = fmt::format("not in the checkpoint, newly initialised: {}", fmt::join(fresh, ", ")),
-                  .fraction = std::nullopt});
-  }
-  const Checkpoints checkpoints(folder, job, training.tokens.content_id(), arithmetic_of(stepper));
-  const auto resumed = checkpoints.resume(*training.model, stepper.optimizer());
-  if (resumed.has_value()) {
-    channel.send(run::Note{
-        .text = fmt::format(
-            "going on after step {}{}", resumed->steps_done,
-            resumed->same_bits ? "" : ", on other threads or another machine: last bits may differ"),
-        .fraction = std::nullopt});
-  }
-  const std::int64_t first = resumed.has_value() ? resumed->steps_done : 0;
-  StepLog log(folder / "steps.jsonl", first);
-  const std::int64_t total = training.total_steps();
-  const Cut cut = training.cut();
-  bool interrupted = false;
-  profile::Trace trace;
-  if (!job.trace_file.empty()) stepper.record_into(&trace);
-  for (std::int64_t step = first; step < total; ++step) {
-    if (channel.stop_requested()) {
-      interrupted = true;
-      break;
-    }
-    const double rate = learning_rate_at(job.options, step, total);
-    const auto outcome = stepper.step(training.sampler.window(step), cut, step, rate);
-    if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.grad_norm)) {
-      throw Error(ErrorKind::No, fmt::format("step {}", step + 1), "the loss or the gradient is not finite",
-                  "Lower --learning-rate, or add --warmup-steps");
-    }
-    const run::StepReport report = report_of(outcome, step + 1, rate);
-    log.write(report);
-    channel.send(report);
-    const bool due = job.options.save_every > 0 && (step + 1) % job.options.save_every == 0;
-    if (step + 1 - first == kTracedSteps) stepper.record_into(nullptr);
-    if (due && step + 1 < total) checkpoints.save(*training.model, stepper.optimizer(), step + 1);
-  }
-  if (!job.trace_file.empty()) write_file_atomic(job.trace_file, trace.to_chrome_json());
-  if (interrupted && log.totals().steps > first) {
-    checkpoints.save(*training.model, stepper.optimizer(), log.totals().steps);
-  }
-  Evaluation evaluation;
-  if (!training.rows.held_out.empty()) {
-    channel.send(run::Note{.text = "evaluating", .fraction = std::nullopt});
-    evaluation = stepper.evaluate(training.rows.held_out, cut);
-  }
-  const std::filesystem::path saved = folder / "model";
-  save_model(*training.model, job.options, saved);
-  const StepLog::Totals& totals = log.totals();
-  const Json summary = {{"version", 1},
-                        {"task", data::task_name(training.tokens.task())},
-                        {"split", run::to_string(job.split)},
-                        {"steps", totals.steps},
-                        {"planned_steps", total},
-                        {"interrupted", interrupted},
-                        {"examples", totals.examples},
-                        {"tokens", totals.tokens},
-                        {"padded_tokens", totals.padded_tokens},
-                        {"seconds", totals.seconds},
-                        {"final_loss", totals.last_loss},
-                        {"peak_bytes", totals.peak_bytes},
-                        {"evaluation", evaluation_json(evaluation)},
-                        {"newly_initialised", fresh},
-                        {"model_folder", saved.string()}};
-  write_file_atomic(folder / "summary.json", summary.dump(2) + "\n");
-  channel.send(run::Done{.result = summary});
+void train(const run::EngineJob& job, run::WorkerChannel& channel, ProcessGroup* group) {
+  Training(job, channel, group).run();
 }
 
 }  // namespace batchwright::engine

@@ -8,9 +8,10 @@
 namespace batchwright::engine {
 namespace {
 
-Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options) {
-  const bool within = request.micro >= 1 && request.accum >= 1 && request.micro <= options.effective_batch &&
-                      request.accum <= options.effective_batch / request.micro;
+Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options, int ranks) {
+  const std::int64_t share = (options.effective_batch + ranks - 1) / ranks;
+  const bool within = request.micro >= 1 && request.accum >= 1 && request.micro <= share &&
+                      request.accum <= share / request.micro;
   if (request.micro_tokens == 0 && !within) {
     throw Error(ErrorKind::Usage, "split",
                 "micro-batch times accumulation steps must lie within the effective batch");
@@ -37,11 +38,11 @@ std::vector<std::uint32_t> longest_for_token_cut(TrainingJob& training, std::int
 // The examples of one step: a split says how many, and may ask for fewer than an effective batch (a memory
 // probe needs no more than its micro-batch).
 std::vector<std::uint32_t> rows_of(TrainingJob& training, const run::RunSplit& request, std::int64_t window,
-                                   int threads) {
-  const std::int64_t count =
-      request.micro_tokens > 0 ? training.job.options.effective_batch : request.micro * request.accum;
+                                   const Stepper& stepper) {
+  const std::int64_t count = request.micro_tokens > 0 ? training.job.options.effective_batch
+                                                      : request.micro * request.accum * stepper.ranks();
   if (request.batch == "longest" && request.micro_tokens > 0) {
-    return longest_for_token_cut(training, request.micro_tokens, threads);
+    return longest_for_token_cut(training, request.micro_tokens, stepper.threads() * stepper.ranks());
   }
   if (request.batch == "longest") return data::longest_rows(training.tokens, training.rows.train, count);
   auto rows = training.sampler.window(window);
@@ -51,35 +52,49 @@ std::vector<std::uint32_t> rows_of(TrainingJob& training, const run::RunSplit& r
 
 // False when the tuner asked to stop in the middle.
 bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& request,
-               run::WorkerChannel& channel) {
+               run::WorkerChannel& channel, ProcessGroup* group) {
   const double learning_rate = training.job.options.learning_rate;
-  const Cut cut = cut_of(request, training.job.options);
+  const Cut cut = cut_of(request, training.job.options, stepper.ranks());
   stepper.release_activations();
   reset_peak_bytes();
   for (std::int64_t i = 0; i < request.steps; ++i) {
-    if (channel.stop_requested()) return false;
+    const bool stop = channel.stop_requested();
+    if (group != nullptr ? group->any(stop) : stop) return false;
     const std::int64_t window = request.first_step + i;
-    const auto rows = rows_of(training, request, window, stepper.threads());
-    channel.send(report_of(stepper.step(rows, cut, window, learning_rate), i + 1, learning_rate));
+    const auto rows = rows_of(training, request, window, stepper);
+    const StepOutcome outcome = stepper.step(rows, cut, window, learning_rate);
+    if (stepper.rank() == 0) channel.send(report_of(outcome, i + 1, learning_rate));
   }
   return true;
 }
 
+// The tuner speaks to rank 0 only.
+run::Message next_order(run::WorkerChannel& channel, ProcessGroup* group) {
+  if (group == nullptr) return channel.receive();
+  std::string line;
+  if (group->leads()) {
+    const ProcessGroup::Busy between_trials(group);
+    line = run::to_line(channel.receive());
+  }
+  return run::parse_message(group->broadcast(line));
+}
+
 }  // namespace
 
-void serve_trials(const run::EngineJob& job, run::WorkerChannel& channel) {
+void serve_trials(const run::EngineJob& job, run::WorkerChannel& channel, ProcessGroup* group) {
   TrainingJob training(job);
-  Stepper stepper(*training.model, training.tokens, job.options);
+  Stepper stepper(*training.model, training.tokens, job.options, group);
   channel.send(hello(true, stepper));
   while (true) {
-    const run::Message message = channel.receive();
+    const run::Message message = next_order(channel, group);
     const auto* request = std::get_if<run::RunSplit>(&message);
     if (request == nullptr) return;  // stop, or the tuner is gone
     try {
-      if (!run_trial(training, stepper, *request, channel)) return;
-      channel.send(run::Done{});
+      if (!run_trial(training, stepper, *request, channel, group)) return;
+      if (stepper.rank() == 0) channel.send(run::Done{});
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::Interrupted) throw;
+      if (stepper.rank() != 0) continue;  // all ranks end a trial together
       const bool memory = e.kind() == ErrorKind::OutOfMemory;
       channel.send(run::Failed{.kind = memory ? "out_of_memory" : "rejected",
                                .message = e.what(),

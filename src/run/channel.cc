@@ -1,5 +1,6 @@
 #include "run/channel.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,13 +12,36 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace batchwright::run {
 namespace {
 
 constexpr const char* kVariable = "BATCHWRIGHT_SOCKET";
 
+// A message in words; empty when it is for programs only.
+std::string in_words(const Message& message) {
+  if (const auto* step = std::get_if<StepReport>(&message)) {
+    return fmt::format("step {}, loss {:.4f}, {}", step->step, step->loss.value_or(0),
+                       format_seconds(step->seconds));
+  }
+  const auto* note = std::get_if<Note>(&message);
+  return note != nullptr ? note->text : "";
+}
+
 }  // namespace
+
+bool WorkerChannel::named_in_environment() {
+  const char* path = std::getenv(kVariable);
+  return path != nullptr && *path != '\0';
+}
+
+WorkerChannel WorkerChannel::printing_to(std::FILE* file) {
+  WorkerChannel channel(-1);
+  channel.text_ = file;
+  channel.connected_ = false;
+  return channel;
+}
 
 WorkerChannel WorkerChannel::from_environment() {
   const char* path = std::getenv(kVariable);
@@ -47,11 +71,20 @@ WorkerChannel::~WorkerChannel() {
 
 WorkerChannel::WorkerChannel(WorkerChannel&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
+      text_(other.text_),
+      connected_(other.connected_),
+      sending_(std::move(other.sending_)),
       buffer_(std::move(other.buffer_)),
       waiting_(std::move(other.waiting_)),
       closed_(other.closed_) {}
 
 void WorkerChannel::send(const Message& message) {
+  const std::lock_guard lock(*sending_);
+  if (!connected_) {
+    const std::string words = in_words(message);
+    if (text_ != nullptr && !words.empty()) fmt::print(text_, "{}\n", words);
+    return;
+  }
   const std::string line = to_line(message) + "\n";
   std::string_view rest = line;
   while (!rest.empty()) {
@@ -86,6 +119,7 @@ void WorkerChannel::take_lines() {
 }
 
 Message WorkerChannel::receive() {
+  if (!connected_) return Stop{};
   take_lines();
   while (waiting_.empty()) {
     if (closed_) return Stop{};
@@ -98,6 +132,7 @@ Message WorkerChannel::receive() {
 }
 
 bool WorkerChannel::stop_requested() {
+  if (!connected_) return false;
   pollfd poll_entry{descriptor_, POLLIN, 0};
   while (!closed_ && ::poll(&poll_entry, 1, 0) > 0) read_more(false);
   take_lines();

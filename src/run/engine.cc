@@ -25,12 +25,18 @@ std::filesystem::path find_engine() {
       "Build it with BATCHWRIGHT_ENGINE=ON, or name it in the environment variable BATCHWRIGHT_ENGINE");
 }
 
-WorkerCommand engine_command(const EngineJob& job, const std::filesystem::path& folder) {
+WorkerCommand engine_command(const EngineJob& job, const std::filesystem::path& folder,
+                             std::int64_t devices) {
   const std::filesystem::path job_file = std::filesystem::absolute(folder / "job.json");
   write_file_atomic(job_file, to_json(job).dump(2) + "\n");
   WorkerCommand command;
   command.command = {find_engine().string(), job_file.string()};
   command.log_file = std::filesystem::absolute(folder / "worker.log");
+  command.processes = static_cast<int>(devices);
+  // A launcher that started us is not our engine's.
+  for (const char* name : {"RANK", "WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"}) {
+    command.environment[name] = std::nullopt;
+  }
   return command;
 }
 

@@ -11,8 +11,9 @@ namespace batchwright::run {
 // Throws NotFound saying how to build it.
 std::filesystem::path find_engine();
 
-// Writes job.json into `folder` and returns the command that runs it; what the engine prints goes to
-// folder/worker.log.
-WorkerCommand engine_command(const EngineJob& job, const std::filesystem::path& folder);
+// Writes job.json into `folder` and returns the command that runs it, one process a device; what the engine
+// prints goes to folder/worker.log.
+WorkerCommand engine_command(const EngineJob& job, const std::filesystem::path& folder,
+                             std::int64_t devices = 1);
 
 }  // namespace batchwright::run

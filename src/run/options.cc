@@ -112,6 +112,11 @@ void TrainingOptions::check() const {
           fmt::format("must be at least 0 (0: never), and is {}", save_every));
   require(keep >= 1 && keep <= 1000, "--keep", fmt::format("must be between 1 and 1000, and is {}", keep));
   require_choice(checkpointing, {"none", "selective", "full"}, "--checkpointing");
+  require_choice(precision, {"fp32", "bf16", "fp16", "pure-bf16"}, "--precision");
+  require(loss_scale >= 1 && loss_scale <= 1e30, "--loss-scale",
+          fmt::format("must be between 1 and 1e30, and is {}", loss_scale));
+  require(loss_scale_interval >= 1, "--loss-scale-interval",
+          fmt::format("must be at least 1, and is {}", loss_scale_interval));
 }
 
 Json to_json(const TrainingOptions& options) {
@@ -142,6 +147,9 @@ Json to_json(const TrainingOptions& options) {
           {"memory_limit", options.memory_limit_bytes},
           {"layout", options.layout},
           {"checkpointing", options.checkpointing},
+          {"precision", options.precision},
+          {"loss_scale", options.loss_scale},
+          {"loss_scale_interval", options.loss_scale_interval},
           {"save_every", options.save_every},
           {"keep", options.keep}};
 }
@@ -176,7 +184,10 @@ TrainingOptions training_options_from_json(const Json& object, const std::string
                          "layout",
                          "checkpointing",
                          "save_every",
-                         "keep"});
+                         "keep",
+                         "precision",
+                         "loss_scale",
+                         "loss_scale_interval"});
   constexpr double kAny = std::numeric_limits<double>::max();
   TrainingOptions options;
   options.effective_batch = fields.integer("effective_batch", 0, kMostInteger);
@@ -206,6 +217,10 @@ TrainingOptions training_options_from_json(const Json& object, const std::string
   options.memory_limit_bytes = fields.integer("memory_limit", 0, kMostInteger, 0);
   options.layout = fields.text("layout", options.layout);
   options.checkpointing = fields.text("checkpointing", options.checkpointing);
+  options.precision = fields.text("precision", options.precision);
+  options.loss_scale = fields.number("loss_scale", -kAny, kAny, options.loss_scale);
+  options.loss_scale_interval =
+      fields.integer("loss_scale_interval", 0, kMostInteger, options.loss_scale_interval);
   options.save_every = fields.integer("save_every", 0, kMostInteger, options.save_every);
   options.keep = fields.integer("keep", 1, 1000, options.keep);
   options.check();
@@ -245,6 +260,26 @@ std::string to_string(const Split& split) {
   if (split.is_token_cut()) return fmt::format("{} tokens", split.micro_tokens);
   const std::string text = fmt::format("{}x{}", split.micro_batch, split.accumulation_steps);
   return split.devices > 1 ? fmt::format("{}x{}", text, split.devices) : text;
+}
+
+Split on_devices(const Split& split, std::int64_t devices, const std::string& subject) {
+  if (split.is_token_cut()) return {0, 0, devices, split.micro_tokens};
+  const std::int64_t effective_batch = split.effective_batch();
+  if (devices < 1 || effective_batch % devices != 0) {
+    std::vector<std::int64_t> possible;
+    for (std::int64_t d = 1;
+         d <= std::min<std::int64_t>(effective_batch, 2 * std::max<std::int64_t>(devices, 1)); ++d) {
+      if (effective_batch % d == 0) possible.push_back(d);
+    }
+    throw Error(
+        ErrorKind::Usage, subject,
+        fmt::format("{} devices cannot share an effective batch of {} evenly", devices, effective_batch),
+        fmt::format("It can be shared by {}", fmt::join(possible, ", ")));
+  }
+  const std::int64_t share = effective_batch / devices;
+  std::int64_t micro = std::min(split.micro_batch, share);
+  while (share % micro != 0) --micro;
+  return {micro, share / micro, devices, 0};
 }
 
 namespace {

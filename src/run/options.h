@@ -53,11 +53,14 @@ struct TrainingOptions {
   double eval_fraction = 0.1;
   std::string device = "cpu";  // cpu, cuda, or torch-cpu: the engine's reference in ATen calls, for tests
   int threads = 0;             // 0: every core this process may use
-  std::int64_t memory_limit_bytes = 0;  // 0: none
-  std::string layout = "auto";          // auto, packed, sorted, arrival
-  std::string checkpointing = "none";   // none, selective, full
-  std::int64_t save_every = 0;          // optimizer steps between checkpoints; 0: none
-  std::int64_t keep = 2;                // how many checkpoints stay on disk
+  std::int64_t memory_limit_bytes = 0;      // 0: none
+  std::string layout = "auto";              // auto, packed, sorted, arrival
+  std::string checkpointing = "none";       // none, selective, full
+  std::string precision = "fp32";           // fp32, bf16, fp16, pure-bf16: see engine/precision.h
+  double loss_scale = 65536;                // fp16's first one, torch.amp.GradScaler's init_scale
+  std::int64_t loss_scale_interval = 2000;  // steps without overflow after which it doubles
+  std::int64_t save_every = 0;              // optimizer steps between checkpoints; 0: none
+  std::int64_t keep = 2;                    // how many checkpoints stay on disk
 
   // Throws Usage naming the option that is out of range.
   void check() const;
@@ -84,6 +87,10 @@ struct Split {
 
 Split parse_split(const std::string& text, const std::string& subject);  // throws Usage; no token cuts
 std::string to_string(const Split& split);  // "8x4"; "8x4x2" when devices > 1; "512 tokens"
+// The split of the same effective batch on another number of devices: with its micro-batch where that
+// divides, else with the largest smaller one; a token cut stays as it is. Throws Usage naming `subject` when
+// the devices do not divide the batch.
+Split on_devices(const Split& split, std::int64_t devices, const std::string& subject);
 
 enum class JobMode { Trials, Train, Dump, Verify };
 

@@ -61,6 +61,8 @@ struct Writer {
                    {"peak_bytes", maybe(step.peak_bytes)}};
     if (!step.enqueue.empty()) object["enqueue"] = step.enqueue;
     if (step.evidence) object["evidence"] = to_json(*step.evidence);
+    if (step.loss_scale) object["loss_scale"] = *step.loss_scale;
+    if (step.skipped) object["skipped"] = true;
     put_rank(object, step);
     return object;
   }
@@ -133,6 +135,8 @@ StepReport parse_step(const JsonFields& fields) {
   step.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
   if (const Json* evidence = fields.find("evidence"))
     step.evidence = evidence_from_json(*evidence, "message: evidence");
+  step.loss_scale = fields.maybe_number("loss_scale", 0, kAnyNumber);
+  step.skipped = fields.boolean("skipped", false);
   take_rank(fields, step);
   return step;
 }

@@ -37,9 +37,13 @@ struct StepReport {
   // itself: it is bound by launches. Empty elsewhere.
   std::map<std::string, double> enqueue;
   std::optional<StepEvidence> evidence;  // while `verify` runs a user's script
+  std::optional<double> loss_scale;      // fp16 only
+  bool skipped = false;                  // the gradient overflowed: the weights stayed as they were
   int rank = 0, world_size = 1;
 };
-// The running trial failed; the worker is still there. kind: "out_of_memory", "rejected", "error".
+// The running trial failed; the worker is still there. kind: "out_of_memory", "rejected", "error". lost_peer:
+// another rank died, hangs or cannot be reached, and this process ends.
+inline constexpr const char* kLostPeer = "lost_peer";
 struct Failed {
   std::string kind, message;
   std::optional<std::int64_t> peak_bytes;

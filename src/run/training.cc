@@ -38,7 +38,17 @@ constexpr double kSaveSeconds = 120;  // for a worker that was asked to stop
   throw Error(ErrorKind::Internal, program, failure.reason, hint);
 }
 
-[[noreturn]] void fail(const Failed& failed) {
+[[noreturn]] void fail(Worker& worker, const Failed& failed, const WorkerCommand& command) {
+  if (failed.kind == kLostPeer) {
+    // A rank that was killed cannot say so: its process's end does, and the others' word names it at least.
+    const Failure failure = worker.failure();
+    if (failure.outcome == Outcome::OutOfMemory)
+      throw Error(ErrorKind::OutOfMemory, "training", failure.reason);
+    const bool killed = worker.failed_rank().has_value() && !failure.exit_code.has_value();
+    throw Error(ErrorKind::Internal, "training",
+                killed ? fmt::format("{} ({})", failure.reason, failed.message) : failed.message,
+                fmt::format("Its output is in {}", command.log_file.string()));
+  }
   if (failed.kind == "out_of_memory") {
     throw Error(ErrorKind::OutOfMemory, "training", "ran out of memory: " + failed.message,
                 "Choose a smaller micro-batch, or --split auto, which finds one that fits");
@@ -78,7 +88,7 @@ TrainingOutcome run_training(const WorkerCommand& command, const InterruptGuard&
       if (hello->protocol != kProtocolVersion) throw version_error(command.command.front(), hello->protocol);
       limit = patience.first_step_seconds;
     } else if (const auto* failed = std::get_if<Failed>(&event.message)) {
-      fail(*failed);
+      fail(worker, *failed, command);
     } else if (const auto* done = std::get_if<Done>(&event.message)) {
       outcome.summary = done->result;
       worker.stop(kSaveSeconds);

@@ -123,6 +123,7 @@ std::optional<Failure> TrialRunner::ensure_worker() {
         continue;
       }
       if (const auto* hello = std::get_if<Hello>(&event.message)) {
+        if (hello->rank != 0) continue;
         if (hello->protocol != kProtocolVersion) {
           throw version_error(command_.command.front(), hello->protocol);
         }
@@ -170,6 +171,10 @@ Trial TrialRunner::serve(const TrialRequest& request, const std::string& label) 
       show(fmt::format("{}: step {} of {}", label, record.steps_seen(), steps),
            static_cast<double>(record.steps_seen()) / static_cast<double>(steps));
     } else if (const auto* failed = std::get_if<Failed>(&event.message)) {
+      if (failed->kind == kLostPeer) {
+        const Failure failure = end_worker({Kind::Exited, Stop{}, ""}, 0);
+        return record.finish(failure.outcome, failed->message);
+      }
       Trial trial = record.finish(outcome_of(*failed), failed->message);
       if (failed->peak_bytes) trial.peak_bytes = failed->peak_bytes;
       return trial;

@@ -1,5 +1,7 @@
 #include "run/worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -20,8 +22,8 @@ std::int64_t size_of(const std::filesystem::path& path) {
   return error ? 0 : static_cast<std::int64_t>(size);
 }
 
-ChildProcess start(const WorkerCommand& command, const std::filesystem::path& socket,
-                   const MemoryGroup* group) {
+std::vector<ChildProcess> start(const WorkerCommand& command, const std::filesystem::path& socket,
+                                const MemoryGroup* group) {
   ProcessOptions options;
   options.command = group != nullptr ? group->entered_by(command.command) : command.command;
   options.environment = command.environment;
@@ -31,7 +33,18 @@ ChildProcess start(const WorkerCommand& command, const std::filesystem::path& so
   options.address_space_bytes = command.address_space_bytes;
   if (group == nullptr && command.memory_limit_bytes > 0)
     options.address_space_bytes = command.memory_limit_bytes;
-  return ChildProcess::start(options);
+  std::vector<ChildProcess> processes;
+  for (int rank = 0; rank < command.processes; ++rank) {
+    if (command.processes > 1) {
+      const std::string world_size = std::to_string(command.processes);
+      options.environment["RANK"] = options.environment["LOCAL_RANK"] = std::to_string(rank);
+      options.environment["WORLD_SIZE"] = options.environment["LOCAL_WORLD_SIZE"] = world_size;
+      options.environment["MASTER_ADDR"] = "127.0.0.1";
+      options.environment["BATCHWRIGHT_PORT_FILE"] = (socket.parent_path() / "port").string();
+    }
+    processes.push_back(ChildProcess::start(options));
+  }
+  return processes;
 }
 
 }  // namespace
@@ -43,14 +56,12 @@ Worker::Worker(const WorkerCommand& command, const InterruptGuard* interrupt)
       memory_group_(command.memory_limit_bytes > 0 ? MemoryGroup::create(command.memory_limit_bytes)
                                                    : nullptr),
       oom_kills_(memory_group_.get()),
-      process_(start(command, listener_->socket_path(), memory_group_.get())),
+      processes_(start(command, listener_->socket_path(), memory_group_.get())),
       interrupt_(interrupt) {}
 
 Worker::Event Worker::next(double timeout_seconds) {
   const double deadline = now_seconds() + timeout_seconds;
-  std::vector<int> wake = {process_.exit_descriptor()};
-  if (interrupt_ != nullptr) wake.push_back(interrupt_->descriptor());
-  bool ended = false;
+  bool over = false;
   while (true) {
     if (interrupt_ != nullptr) interrupt_->check();
     if (!waiting_.empty()) {
@@ -58,11 +69,16 @@ Worker::Event Worker::next(double timeout_seconds) {
       waiting_.pop_front();
       return event;
     }
-    if (ended) return {Event::Kind::Exited, Stop{}, ""};
+    if (over) return {Event::Kind::Exited, Stop{}, ""};
     // The end is looked at first and the socket once more after it: a last message must not be lost.
-    ended = !process_.running();
-    const double left = ended ? 0 : deadline - now_seconds();
-    if (left <= 0 && !ended && timeout_seconds > 0) return {Event::Kind::Silent, Stop{}, ""};
+    over = ended();
+    std::vector<int> wake;
+    for (ChildProcess& process : processes_) {
+      if (process.running()) wake.push_back(process.exit_descriptor());
+    }
+    if (interrupt_ != nullptr) wake.push_back(interrupt_->descriptor());
+    const double left = over ? 0 : deadline - now_seconds();
+    if (left <= 0 && !over && timeout_seconds > 0) return {Event::Kind::Silent, Stop{}, ""};
     const auto events = listener_->wait(left, wake);
     for (const Listener::Event& event : events) {
       if (event.kind == Listener::Event::Kind::Closed) {
@@ -79,14 +95,25 @@ Worker::Event Worker::next(double timeout_seconds) {
       }
       waiting_.push_back({Event::Kind::Said, event.message, ""});
     }
-    if (timeout_seconds <= 0 && waiting_.empty() && !ended) return {Event::Kind::Silent, Stop{}, ""};
+    if (timeout_seconds <= 0 && waiting_.empty() && !over) return {Event::Kind::Silent, Stop{}, ""};
   }
+}
+
+// All processes ended, or one failed: the others only wait for it then.
+bool Worker::ended() {
+  std::size_t done = 0;
+  for (ChildProcess& process : processes_) {
+    const auto status = process.wait(std::chrono::milliseconds(0));
+    if (status && !status->succeeded()) return true;
+    done += status ? 1 : 0;
+  }
+  return done == processes_.size();
 }
 
 // A connection closes a moment before its process ends; one that goes on running without it is out of reach.
 void Worker::hung_up() {
   leader_ = -1;
-  if (process_.wait(std::chrono::seconds(10))) return;
+  if (processes_.front().wait(std::chrono::seconds(10))) return;
   waiting_.push_back({Event::Kind::Garbage, Stop{}, "it closed its connection and went on running"});
 }
 
@@ -105,22 +132,33 @@ std::string Worker::printed() const {
 }
 
 Failure Worker::failure() {
-  const ExitStatus status = process_.end();
+  // A signal that we did not send says most, then a failed exit; what we end now says nothing.
+  std::optional<std::size_t> failed;
+  for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
+    const auto status = processes_[rank].wait(std::chrono::milliseconds(0));
+    if (!status || status->succeeded()) continue;
+    if (!failed || (status->signal && !processes_[*failed].wait(std::chrono::milliseconds(0))->signal))
+      failed = rank;
+  }
+  for (ChildProcess& process : processes_) process.end();
+  const ExitStatus status = processes_[failed.value_or(0)].end();
   peak_resident_bytes_ = status.peak_resident_bytes;
   listener_->close_all();
-  return classify_failure(status, printed(), oom_kills_.risen());
+  Failure failure = classify_failure(status, printed(), oom_kills_.risen());
+  if (processes_.size() > 1 && failed) {
+    failed_rank_ = static_cast<int>(*failed);
+    failure.reason = fmt::format("rank {} {}", *failed, failure.reason);
+  }
+  return failure;
 }
 
 void Worker::stop(double seconds) {
-  if (send(Stop{})) {
-    peak_resident_bytes_ = 0;
-    if (const auto status =
-            process_.wait(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)))) {
-      peak_resident_bytes_ = status->peak_resident_bytes;
-      return;
-    }
+  const double deadline = now_seconds() + (send(Stop{}) ? seconds : 0);
+  for (ChildProcess& process : processes_) {
+    const auto left = static_cast<std::int64_t>(1000 * std::max(0.0, deadline - now_seconds()));
+    process.wait(std::chrono::milliseconds(left));
+    peak_resident_bytes_ = std::max(peak_resident_bytes_, process.end().peak_resident_bytes);
   }
-  peak_resident_bytes_ = process_.end().peak_resident_bytes;
 }
 
 }  // namespace batchwright::run

@@ -27,9 +27,14 @@ struct WorkerCommand {
   // Held by a control group of the kernel where it lets us make one, by the address space elsewhere; 0: no
   // limit.
   std::int64_t memory_limit_bytes = 0;
+  // More than one: so many processes, with the environment variables by which torchrun tells ranks apart
+  // (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR), and BATCHWRIGHT_PORT_FILE, where rank 0
+  // writes the port that it serves.
+  int processes = 1;
 };
 
-// One running worker process and its connection. Ends, with all its descendants, when the object does.
+// A running worker, one process or one a rank, and its connections. Ends, with all its descendants, when the
+// object does. When one of several processes fails, the worker has failed.
 class Worker {
  public:
   struct Event {
@@ -51,13 +56,16 @@ class Worker {
 
   // Ends the process if need be and says why it is gone. Call once.
   Failure failure();
+  // The rank of the process that failed, when there are several and one ended by itself with failure.
+  std::optional<int> failed_rank() const { return failed_rank_; }
   std::int64_t peak_resident_bytes() const { return peak_resident_bytes_; }
   // Asks it to stop, gives it this long, then ends it.
   void stop(double seconds);
-  pid_t process_id() const { return process_.process_id(); }
+  pid_t process_id() const { return processes_.front().process_id(); }
 
  private:
   void hung_up();
+  bool ended();
   std::string printed() const;  // the end of what this worker printed
 
   std::filesystem::path log_file_;
@@ -65,11 +73,12 @@ class Worker {
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<MemoryGroup> memory_group_;  // outlives the process
   OomKillCounter oom_kills_;
-  ChildProcess process_;
+  std::vector<ChildProcess> processes_;  // by rank
   const InterruptGuard* interrupt_;
   std::deque<Event> waiting_;
   int leader_ = -1;  // rank 0's connection
   std::int64_t peak_resident_bytes_ = 0;
+  std::optional<int> failed_rank_;
 };
 
 }  // namespace batchwright::run

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/units.h"
 #include "tune/timing.h"
@@ -96,6 +97,40 @@ void add_token_cuts(Decision& decision, const SearchOptions& options, std::span<
   }
 }
 
+void add_scaling(Decision& decision, const TimingTable& table, double confidence) {
+  std::map<std::int64_t, std::vector<std::size_t>> by_devices;
+  for (std::size_t i = 0; i < decision.trials.size(); ++i) {
+    auto& measured = by_devices[decision.trials[i].split.devices];
+    if (table.measured(i) && decision.trials[i].outcome == Outcome::Measured) measured.push_back(i);
+  }
+  if (by_devices.size() < 2) return;
+  std::optional<std::size_t> fewest;
+  for (const auto& [devices, measured] : by_devices) {
+    const auto best = table.fastest(measured);
+    if (!best) continue;
+    if (!fewest) fewest = best;
+    DeviceScaling scaling;
+    scaling.devices = devices;
+    scaling.split = *best;
+    const auto ratio = table.ratio(*fewest, *best, confidence);
+    if (*best == *fewest) {
+      scaling.speedup = 1;
+    } else if (ratio) {
+      scaling.speedup = ratio->mid;
+    }
+    const double more =
+        static_cast<double>(devices) / static_cast<double>(decision.trials[*fewest].split.devices);
+    if (scaling.speedup) scaling.efficiency = *scaling.speedup / more;
+    double step = 0;
+    const auto& phases = decision.trials[*best].phases;
+    for (const auto& [name, seconds] : phases) step += seconds;
+    if (const auto found = phases.find("collective"); found != phases.end() && step > 0) {
+      scaling.collective_share = found->second / step;
+    }
+    decision.scaling.push_back(scaling);
+  }
+}
+
 std::string against_largest(const Decision& decision) {
   const std::size_t largest = *decision.largest_that_fits;
   const auto& relative = decision.trials[largest].relative;
@@ -177,6 +212,18 @@ Json to_json(const SplitResult& result, std::int64_t effective_batch) {
           {"why_dropped", result.why_dropped.empty() ? Json() : Json(result.why_dropped)}};
 }
 
+Json scaling_json(const Decision& decision) {
+  Json rows = Json::array();
+  for (const DeviceScaling& scaling : decision.scaling) {
+    rows.push_back({{"devices", scaling.devices},
+                    {"split", run::to_string(decision.trials[scaling.split].split)},
+                    {"speedup", maybe(scaling.speedup)},
+                    {"efficiency", maybe(scaling.efficiency)},
+                    {"collective_share", maybe(scaling.collective_share)}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 Decision decide(const SearchOptions& options, std::span<const run::Split> splits,
@@ -200,6 +247,7 @@ Decision decide(const SearchOptions& options, std::span<const run::Split> splits
     add_saving(decision);
     add_common_advice(decision, table);
     add_token_cuts(decision, options, splits, trials);
+    add_scaling(decision, table, options.confidence);
     decision.explanation =
         explain(splits, trials, splits[*decision.recommended], {calibration, options.starts_are_dear});
   }
@@ -235,6 +283,7 @@ Json to_json(const Decision& decision) {
           {"saving_percent", maybe_interval(decision.saving, "mid", 100)},
           {"saving_against_largest_percent", saving_against(decision.largest_that_fits)},
           {"break_even_steps", maybe(decision.break_even_steps)},
+          {"scaling", scaling_json(decision)},
           {"reason", decision.reason},
           {"explanation", to_json(decision.explanation)}};
 }

@@ -27,6 +27,15 @@ struct SplitResult {
   std::string why_dropped;  // empty for the recommended split and its ties
 };
 
+// What more devices gain: the fastest split on each number of devices that was tried.
+struct DeviceScaling {
+  std::int64_t devices = 1;
+  std::size_t split = 0;                   // into Decision::trials
+  std::optional<double> speedup;           // over the fewest devices tried, at the same effective batch
+  std::optional<double> efficiency;        // speedup / (devices / fewest devices)
+  std::optional<double> collective_share;  // of its step: sums over the devices, waiting for them included
+};
+
 struct Decision {
   std::int64_t requested_effective_batch = 0;
   std::vector<SplitResult> trials;      // largest micro-batch first
@@ -40,6 +49,7 @@ struct Decision {
   std::optional<Interval> saving;  // 1 - recommended / slowest
   std::optional<std::size_t> slowest;
   std::optional<double> break_even_steps;  // after which the tuning has paid for itself, against the slowest
+  std::vector<DeviceScaling> scaling;      // empty when one number of devices was tried
   std::string reason;                      // one sentence
   Explanation explanation;
 };

