@@ -178,7 +178,8 @@ void check_accumulation_places(const Run& run, const std::vector<std::string>& f
     f.fix = fmt::format("gradient_accumulation_steps: {:g} here, or leave the line out", *wanted);
     found.correct(*block.from, spell(*wanted));
   }
-  if (!run.engine) return;
+  // Lightning writes the number into the engine's configuration itself.
+  if (!run.engine || run.lightning()) return;
   const Setting* engine_steps = run.engine->find(Q::Accumulation);
   const bool accelerated = run.plugin || run.accelerator_call || run.trainer();
   if (engine_steps == nullptr) {

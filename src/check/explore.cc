@@ -61,6 +61,7 @@ struct Explorer {
       }
       for (const auto& definition : scan.functions())
         if (machine.entered(definition.function)) reached.insert(definition.function);
+      machine.note_meaning(!start);
       spent += machine.spent();
       result = judge(machine.trace(), scan);
       decisions = machine.decisions();

@@ -285,8 +285,9 @@ bool Library::functional(std::string_view dotted, std::string_view name, Argumen
     out = given[0].held();
     return true;
   }
-  if (is_one_of(name, {"jit", "pmap", "vmap", "checkpoint", "remat"}) && !given.empty() &&
-      (given[0].is(Type::Function) || given[0].is(Type::Lambda))) {
+  if (is_one_of(name, {"jit", "filter_jit", "pmap", "vmap", "checkpoint", "remat"}) && !given.empty() &&
+      (given[0].is(Type::Function) || given[0].is(Type::Lambda) ||
+       (given[0].opaque() && given[0].name && given[0].name->ends_with("gradient function)")))) {
     out = given[0];
     return true;
   }

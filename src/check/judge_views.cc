@@ -190,7 +190,8 @@ Judgement judge(const Trace& trace, const Scan& scan) {
     out.accumulates = out.accumulates || one.accumulates;
     // Where it is not certain which gradients belong to which of several optimizers, only what all of them
     // show counts.
-    if (optimizers.size() > 1 &&
+    // Beside accumulate() a reference model may train without it.
+    if (optimizers.size() > 1 && !trace.used_accumulate &&
         (trace.owned.count(optimizer) || shares_every_loss(trace, optimizer, optimizers)))
       certain.insert(certain.end(), one.findings.begin(), one.findings.end());
     if (optimizer == optimizers.front()) {

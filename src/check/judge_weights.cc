@@ -121,7 +121,8 @@ bool reuses(const Trace& trace, const std::vector<StepView>& views, Judgement& o
   const std::size_t growth =
       views[1].weights.size() - std::min(views[0].weights.size(), views[1].weights.size());
   const bool divided = views[0].sum < 0.9 || views[0].normalised || trace.micro_loop_named;
-  const bool one_window = zeroed && trace.loop_ends == 1 && views.size() < 10;
+  const bool held = trace.events[views.front().event].explicit_gradient;  // in variables that start at zero
+  const bool one_window = (zeroed || held) && trace.loop_ends == 1 && views.size() < 10;
   if (growth <= 1 && divided && (reused + 1 < views.size() || one_window)) {
     // Cleared now and then: running sums inside each window.
     Finding finding = weight_finding("apply_inside_loop", views.front().line, views);
@@ -279,7 +280,8 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
   }
   const std::size_t usual = usual_size(views);
   const double n = window_of(trace) > 0 ? window_of(trace) : static_cast<double>(usual);
-  const bool meant = scan.accumulates() || trace.micro_loop_named || trace.used_accumulate;
+  const bool meant =
+      (scan.accumulates() && trace.speaks_of_accumulation) || trace.micro_loop_named || trace.used_accumulate;
   out.accumulates = out.accumulates || usual >= 2 || meant;
   int drop_line = 0;
   const int dropped = dropped_in_window(trace, views, optimizer, drop_line);

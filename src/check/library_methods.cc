@@ -275,7 +275,7 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     backward(given[0], m.line_);
     return true;
   }
-  if (is_one_of(name, {"zero_grad", "clear_grad", "clear_gradients"})) {
+  if (zeroes_by_name(name)) {
     if (m.accelerate_.used && !m.accelerate_.sync && role == Role::Optimizer) return true;
     zero(role == Role::Optimizer && m.scan_.steps(receiver) ? optimizer_id(object) : -1, m.line_);
     return true;

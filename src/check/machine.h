@@ -66,6 +66,8 @@ class Machine {
   void run_root(const Definition& root);
   void run_trainer(const Stmt* owner);    // a Transformers Trainer subclass, inside the Trainer's own loop
   void run_lightning(const Stmt* owner);  // a LightningModule, inside Lightning's own loop
+  // To be called after a run: whether what ran speaks of accumulation, in a file where something does.
+  void note_meaning(bool module_trains);
 
   const Trace& trace() const { return trace_; }
   long spent() const { return spent_; }  // evaluations

@@ -156,9 +156,9 @@ double Machine::iteration_limit(const Stmt* loop, const Value& iterator, bool& t
 
   if (!nest.backward) {
     if (known >= 0) return std::min(known, 40.0);
-    const bool loss =
-        contains_any(loop->value ? loop->value->source : std::string_view{}, {"param", "group", "module"});
-    return loss ? 1 : world_.accumulation;
+    const std::string_view over = loop->value ? loop->value->source : std::string_view{};
+    const bool all_alike = names_parameters(over) || contains_any(over, {"module"});
+    return all_alike ? 1 : world_.accumulation;
   }
   if (nest.inner_backward) {
     const double wanted = nest.inner_step ? kEpochs : kOuterSteps;

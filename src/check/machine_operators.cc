@@ -121,7 +121,7 @@ Value Machine::binary(std::string_view op, const Value& left, const Value& right
     // A ratio of batch sizes counts the micro-batches of a batch, or is one micro-batch's share of it.
     if ((op == "/" || op == "//") && (x->taint & kBatchSize) && (y->taint & kBatchSize) &&
         x->number != y->number)
-      taint = static_cast<std::uint16_t>((taint & ~kBatchSize) | kAccumulation);
+      taint = static_cast<std::uint16_t>((taint & ~(kBatchSize | kWorld | kLocalWorld)) | kAccumulation);
     return arithmetic(op, x->number, y->number, taint);
   }
   const bool additive = op == "+" || op == "-";

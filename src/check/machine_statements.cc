@@ -275,7 +275,9 @@ void Machine::assign(const Expr* target, Value value, const Expr* source) {
           assign(target->kids[i], value.heap->items[i], nullptr);
         } else if (value.is(Type::Sequence) && value.heap->uniform && !value.heap->items.empty()) {
           assign(target->kids[i], value.heap->items[0], nullptr);
-        } else if (value.has_terms() && source && source->kind == ExprKind::Call) {
+        } else if (value.has_terms() && source &&
+                   (source->kind == ExprKind::Call ||
+                    contains_any(lower(target->kids[i]->source), {"loss"}))) {
           assign(target->kids[i], part_of(value, target->kids[i]), source);
         } else {
           Value part;

@@ -18,6 +18,7 @@ bool same_factors(const Term& a, const Term& b) {
 
 // Factors that people put before a loss on purpose; they say nothing about the window.
 bool names_loss_weight(std::string_view name) {
+  if (name.ends_with("[]")) name.remove_suffix(2);
   const std::string word = lower(last_part(name));
   return contains_any(word, {"weight", "alpha",    "beta",    "lambda", "coef",  "gamma", "temp",
                              "lam",    "ratio",    "factor_", "eps",    "_w",    "w_",    "lr",

@@ -1,6 +1,7 @@
 #include "check/report_json.h"
 
 #include <array>
+#include <cctype>
 #include <set>
 #include <string_view>
 
@@ -17,6 +18,24 @@ std::string_view verdict_name(Verdict verdict) {
 std::string_view affects_name(Affects affects) {
   constexpr std::array<std::string_view, 4> kNames = {"gradient", "schedule", "report", "memory"};
   return kNames[static_cast<std::size_t>(affects)];
+}
+
+// SARIF locations are URIs (RFC 3986): everything but unreserved characters and the path's slashes is
+// escaped.
+std::string uri_of(const std::string& path) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string uri;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) || std::string_view("-._~/").find(c) != std::string_view::npos) {
+      uri += c;
+    } else {
+      uri += '%';
+      uri += kDigits[byte >> 4];
+      uri += kDigits[byte & 15];
+    }
+  }
+  return uri;
 }
 
 Json finding_json(const Finding& finding) {
@@ -55,7 +74,7 @@ Json report_sarif(const std::vector<FileReport>& reports) {
   for (const FileReport& report : reports) {
     for (const Finding& finding : report.findings) {
       const std::string_view level = finding.severity == Severity::Mistake ? "error" : "note";
-      Json location = {{"artifactLocation", {{"uri", report.path}}}};
+      Json location = {{"artifactLocation", {{"uri", uri_of(report.path)}}}};
       if (finding.line > 0) location["region"] = {{"startLine", finding.line}};
       results.push_back(
           {{"ruleId", finding.kind},

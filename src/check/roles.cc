@@ -47,7 +47,7 @@ bool names_accumulation(std::string_view name) {
            "num_gradients",     "n_split",     "num_split",      "num_shards",       "n_shards",
            "num_sub",           "n_sub",       "num_minib",      "n_minib",          "micro_steps_per",
            "micro_per_",        "n_chunks",    "num_chunks",     "batches_per_step", "batches_per_update",
-           "accumulates",       "accum_n",     "n_acc"}))
+           "accumulates",       "accum_n",     "n_acc",          "accum_grad"}))
     return !contains_any(word, {"micro_batch_size", "count", "_idx", "index", "current", "cur_"});
   return false;
 }
@@ -75,6 +75,11 @@ bool names_micro_batches(std::string_view text) {
   const std::string word = lower(text);
   if (contains_any(word, {"accum"})) return contains_any(word, {"step", "range", "iter", "batch"});
   return contains_any(word, {"micro", "chunk", "split", "sub", "mini", "shard", "slice", "pieces", "parts"});
+}
+
+// PyTorch's name, and PaddlePaddle's.
+bool zeroes_by_name(std::string_view name) {
+  return is_one_of(name, {"zero_grad", "clear_grad", "clear_gradients"});
 }
 
 bool names_ema(std::string_view text) {

@@ -24,6 +24,8 @@ bool names_window_count(std::string_view name);
 bool names_count(std::string_view name);
 // Whether an iterable or its items are the micro-batches of one window.
 bool names_micro_batches(std::string_view text);
+// Whether a method's name is that of zeroing gradients.
+bool zeroes_by_name(std::string_view name);
 // Whether the text speaks of an exponential moving average of weights.
 bool names_ema(std::string_view text);
 

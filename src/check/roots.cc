@@ -51,6 +51,16 @@ void Machine::run_module() {
     }
 }
 
+void Machine::note_meaning(bool module_trains) {
+  bool speaks = module_trains && scan_.speaks_of_accumulation(module_.body);
+  for (const Stmt* function : entered_) {
+    if (speaks) break;
+    for (const auto& parameter : function->parameters) speaks = speaks || names_accumulation(parameter.name);
+    speaks = speaks || scan_.speaks_of_accumulation(function->body);
+  }
+  trace_.speaks_of_accumulation = speaks;
+}
+
 void Machine::run_root(const Definition& root) {
   scope_ = globals_;
   Value self;

@@ -76,6 +76,8 @@ class Scan {
   // Whether anything in the file speaks of accumulation: a name, a modulus before a step, a framework's
   // setting.
   bool accumulates() const { return accumulates_; }
+  // The same of one block, without the functions and classes that it defines.
+  bool speaks_of_accumulation(const std::vector<Stmt*>& block) const;
   std::string_view source() const { return source_; }
 
  private:
@@ -91,7 +93,8 @@ class Scan {
   std::vector<Definition> functions_;
   std::unordered_map<std::string_view, std::vector<Definition>> by_name_;
   std::unordered_map<std::string_view, const Stmt*> classes_;
-  std::set<std::string_view> counters_;  // names that count up by one
+  std::set<std::string_view> counters_;            // names that count up by one
+  std::set<std::string_view> gradient_functions_;  // names that hold what value_and_grad made
   std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_;
   std::set<double> window_literals_;
   std::set<std::string_view> window_iterables_;

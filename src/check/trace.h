@@ -65,10 +65,11 @@ struct Trace {
   double loop_window = 0;        // micro-batches of an inner loop without a step
   bool dynamic_windows = false;  // ... whose number varies by design
   bool micro_loop_named = false;
-  bool window_by_loop = false;    // windows come from an inner loop over micro-batches
-  bool unknown_boundary = false;  // a condition that could not be followed decides when to step
-  std::string unknown_what;       // ... its text
-  bool divides_inside = false;    // the framework divides the loss
+  bool speaks_of_accumulation = true;  // some function that ran does
+  bool window_by_loop = false;         // windows come from an inner loop over micro-batches
+  bool unknown_boundary = false;       // a condition that could not be followed decides when to step
+  std::string unknown_what;            // ... its text
+  bool divides_inside = false;         // the framework divides the loss
   bool used_accumulate = false, used_no_sync = false, used_fsdp = false, saw_context = false, endless = false,
        budget_spent = false;
   bool opaque_zero = false;        // something outside this file may zero gradients

@@ -60,4 +60,20 @@ inline bool scan_defines(const Module& module, std::string_view name) {
   return found;
 }
 
+// Of a call: what is called, its last name, and the text before the last dot.
+inline const Expr* callee(const Expr* call) { return call->kids.empty() ? nullptr : call->kids[0]; }
+
+inline std::string_view called_name(const Expr* call) {
+  const Expr* function = callee(call);
+  if (!function) return {};
+  return function->kind == ExprKind::Name || function->kind == ExprKind::Attribute ? function->text
+                                                                                   : std::string_view{};
+}
+
+inline std::string_view receiver(const Expr* call) {
+  const Expr* function = callee(call);
+  return function && function->kind == ExprKind::Attribute && function->kids[0] ? function->kids[0]->source
+                                                                                : std::string_view{};
+}
+
 }  // namespace batchwright::check
