@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Compare `batchwright plan --batch` with published measurements (rows.jsonl: request, peak, time, source).
+"""Compare `batchwright plan --batch` with published measurements (request, peak, time, source).
 
-usage: plan.py [--program FILE] [--rows FILE] [--worst N] [--only WORD]
+usage: plan.py [--program FILE] [--rows FILE] [--worst N] [--only WORD] [--native MODEL]
+The rows are bench/plan/rows.jsonl, which constants were fitted on, and tests/cases/plan/held_out.jsonl, which none was.
 Prints errors by source and method: the median and the 90th percentile of |predicted / measured - 1|, how often
 the interval holds the truth, how wide it is, what became of the runs that ran out of memory, and whether the
-splits of one run are ordered as they were measured. Then speed: from start to exit, and 10,000 different requests."""
+splits of one run are ordered as they were measured; and what intervals hold that were learnt without a source
+(plan_widths.py). Then speed: from start to exit, and 10,000 different requests. --native compares the splits of this
+machine's own engine with what plan says after `batchwright calibrate`: minutes, alone on the machine."""
 import argparse
 import collections
 import itertools
@@ -15,8 +18,11 @@ import subprocess
 import sys
 import time
 
+import plan_native
+import plan_widths
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROWS = os.path.join(ROOT, "bench", "plan", "rows.jsonl")
+ROWS = [os.path.join(ROOT, "bench", "plan", "rows.jsonl"), os.path.join(ROOT, "tests", "cases", "plan", "held_out.jsonl")]
 
 
 def quantile(values, share):
@@ -98,12 +104,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", default=os.path.join(ROOT, "build", "release", "bin", "batchwright"))
     parser.add_argument("--model", help="accepted from scripts/bench, not used")
-    parser.add_argument("--data", help="accepted from scripts/bench, not used")
-    parser.add_argument("--rows", default=ROWS)
+    parser.add_argument("--data", help="texts for --native")
+    parser.add_argument("--rows", action="append")
+    parser.add_argument("--native", metavar="MODEL", help="a folder with weights: compare with the engine's own splits")
     parser.add_argument("--worst", type=int, default=0)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    rows = [json.loads(line) for line in open(options.rows)]
+    if options.native:
+        return plan_native.compare(os.path.abspath(options.program), options.native, options.data)
+    rows = [json.loads(line) for path in options.rows or ROWS for line in open(path)]
     rows = [row for row in rows if options.only in json.dumps(row)]
     answers = predict(os.path.abspath(options.program), rows)
     pairs = []
@@ -118,6 +127,9 @@ def main():
     if unknown:
         print("memory, where the source does not say which counter (predicted: process)")
         compare(unknown, "peak_bytes", lambda row: row["peak_gib"] * 2**30, options.worst)
+    print("memory, intervals learnt without the source")
+    plan_widths.leave_one_source_out([(row, row["peak_gib"] * 2**30, split["peak_bytes"]["mid"]) for row, split in known],
+                                     plan_widths.memory_class)
     verdicts = collections.Counter((row["fits"], split["fits"]) for row, split in pairs if "fits" in row)
     count = sum(verdicts.values())
     if count:
@@ -126,6 +138,9 @@ def main():
     timed = [(row, split) for row, split in pairs if "step_seconds" in row]
     print("time a step")
     compare(timed, "step_seconds", lambda row: row["step_seconds"], options.worst)
+    print("time, intervals learnt without the source")
+    plan_widths.leave_one_source_out([(row, row["step_seconds"], split["step_seconds"]["mid"]) for row, split in timed],
+                                     plan_widths.time_class)
     right, total = order_of_splits(timed)
     print(f"order of splits of one run, differing by more than 3 %: {right} of {total}")
     speed(os.path.abspath(options.program))

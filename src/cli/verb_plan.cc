@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,8 +17,8 @@ namespace batchwright::cli {
 namespace {
 
 struct PlanOptions {
-  std::string model, lora_targets, lora_extra_trained, lengths, memory_bytes, base_learning_rate, headroom,
-      batch;
+  std::string model, lora_targets, lora_extra_trained, kbit_preparation, lengths, memory_bytes,
+      base_learning_rate, headroom, batch;
   std::vector<std::pair<std::string, std::string>> words;  // keys whose value is passed on as written
   std::vector<std::pair<std::string, std::string>> numbers;
   std::string format;  // of --format; empty: none
@@ -73,11 +74,50 @@ Json request_of(const PlanOptions& options) {
     request["lora_targets"] = split_list(options.lora_targets);
   if (!options.lora_extra_trained.empty())
     request["lora_extra_trained"] = split_list(options.lora_extra_trained);
+  if (!options.kbit_preparation.empty()) {
+    const bool yes = options.kbit_preparation == "true";
+    if (!yes && options.kbit_preparation != "false")
+      throw Error(ErrorKind::Usage, "--kbit-preparation",
+                  fmt::format("has no value \"{}\"", options.kbit_preparation), "Use true or false");
+    request["kbit_preparation"] = yes;
+  }
   if (!options.lengths.empty()) request["lengths"] = options.lengths;
   if (!options.memory_bytes.empty())
     request["memory_bytes"] = parse_bytes(options.memory_bytes, "--memory-bytes");
   if (!options.headroom.empty()) request["headroom"] = fraction_of(options.headroom);
   return request;
+}
+
+// A refused request names its keys; on the command line they are options.
+Error as_option_error(const Error& error) {
+  const auto option = [](std::string_view key) {
+    std::string name = "--" + std::string(key);
+    std::replace(name.begin(), name.end(), '_', '-');
+    return key == "model" ? std::string("MODEL") : name;
+  };
+  std::string subject = error.subject(), message = error.message(), hint = error.hint();
+  for (const std::string_view key : plan::request_keys()) {
+    if (subject == key) subject = option(key);
+    const std::string field = fmt::format("field \"{}\" ", key), quoted = fmt::format("\"{}\"", key);
+    if (message.starts_with(field)) {
+      subject = option(key);
+      message.erase(0, field.size());
+    }
+    for (std::string* text : {&message, &hint}) {
+      for (std::size_t at; (at = text->find(quoted)) != std::string::npos;)
+        text->replace(at, quoted.size(), option(key));
+    }
+  }
+  return Error(error.kind(), subject, message, hint);
+}
+
+plan::Plan plan_from_options(const PlanOptions& options) {
+  try {
+    plan::Planner planner;
+    return planner.plan(plan::parse_request(request_of(options), "plan"));
+  } catch (const Error& error) {
+    throw as_option_error(error);
+  }
 }
 
 int answer_batch(const std::string& path) {
@@ -105,8 +145,7 @@ int run_plan(const PlanOptions& options) {
   if (!options.batch.empty()) return answer_batch(options.batch);
   if (options.model.empty())
     throw Error(ErrorKind::Usage, "MODEL", "is missing", "`batchwright plan --help` shows an example");
-  plan::Planner planner;
-  const plan::Plan plan = planner.plan(plan::parse_request(request_of(options), "plan"));
+  const plan::Plan plan = plan_from_options(options);
   if (!options.format.empty()) {
     const std::size_t index = plan.recommended.value_or(plan.splits.size() - 1);
     const std::string settings = plan::export_settings(plan, index, options.format);
@@ -155,6 +194,7 @@ void add_plan_verb(CLI::App& app, int& exit_code) {
   });
   app.add_option("--lora-targets", options->lora_targets);
   app.add_option("--lora-extra-trained", options->lora_extra_trained);
+  app.add_option("--kbit-preparation", options->kbit_preparation);
   app.add_option("--lengths", options->lengths);
   app.add_option("--memory-bytes", options->memory_bytes);
   app.add_option("--headroom", options->headroom);

@@ -28,6 +28,7 @@ struct Device {
   std::optional<double> measured_gemm_flops;  // the best bf16 matrix product that was measured
   double link_bytes_per_second = 0;           // to a neighbour, one direction
   int multiprocessors = 0;                    // of a CPU: threads
+  double operation_seconds = 0;               // the host's cost of one small operation; 0: not known
   // Measured: rows of a product and the rate it reaches, ascending; empty when nobody measured (calibrate
   // does).
   std::vector<std::pair<double, double>> rates_by_rows;

@@ -12,6 +12,9 @@ enum class Architecture {
   Roberta,  // also xlm-roberta and camembert: the same modules under the name "roberta"
   DistilBert,
   Electra,
+  Albert,
+  DebertaV2,  // also DeBERTa-v3
+  ModernBert,
   Gpt2,
   GptBigCode,
   GptNeoX,
@@ -28,10 +31,14 @@ enum class Architecture {
   Qwen,  // the first Qwen, `model_type` "qwen"
   Qwen2,
   Qwen3,
+  Qwen3Moe,
   Gemma,
   Gemma2,
+  Gemma3,  // the text model; of a config with a vision tower, its text_config
   Granite,
   Olmo,
+  Olmo2,
+  StarCoder2,
   Baichuan,
   ChatGlm,
 };

@@ -19,10 +19,16 @@ constexpr std::int64_t kMaxWidth = 1 << 20, kMaxLayers = 10000, kMaxVocabulary =
 }
 
 void read_sizes(const JsonFields& fields, const ConfigKeys& keys, ModelConfig& config) {
-  config.layers = fields.integer(keys.layers, 1, kMaxLayers);
-  config.hidden = fields.integer(keys.hidden, 1, kMaxWidth);
-  config.heads = fields.integer(keys.heads, 1, kMaxWidth);
-  config.vocabulary = fields.integer(keys.vocabulary, 1, kMaxVocabulary);
+  // A Gemma 3 with a vision tower leaves out what its configuration class gives its text model.
+  const bool gemma3 = config.architecture == Architecture::Gemma3;
+  config.layers =
+      gemma3 ? fields.integer(keys.layers, 1, kMaxLayers, 26) : fields.integer(keys.layers, 1, kMaxLayers);
+  config.hidden =
+      gemma3 ? fields.integer(keys.hidden, 1, kMaxWidth, 2304) : fields.integer(keys.hidden, 1, kMaxWidth);
+  config.heads =
+      gemma3 ? fields.integer(keys.heads, 1, kMaxWidth, 8) : fields.integer(keys.heads, 1, kMaxWidth);
+  config.vocabulary = gemma3 ? fields.integer(keys.vocabulary, 1, kMaxVocabulary, 262208)
+                             : fields.integer(keys.vocabulary, 1, kMaxVocabulary);
   config.max_positions = fields.integer(keys.positions, 1, kMaxPositions, keys.default_positions);
   config.type_vocabulary = keys.has_token_types ? fields.integer("type_vocab_size", 0, 1024, 2) : 0;
 }
@@ -40,6 +46,9 @@ void read_intermediate(const JsonFields& fields, const ConfigKeys& keys, ModelCo
     case Architecture::Falcon:
     case Architecture::Phi:
       config.intermediate = fields.integer(keys.intermediate, 1, 4 * kMaxWidth, 4 * config.hidden);
+      break;
+    case Architecture::Qwen3Moe:
+      config.intermediate = fields.integer("moe_intermediate_size", 1, 4 * kMaxWidth);
       break;
     case Architecture::Qwen:  // counts both halves of the gated MLP
       config.intermediate = fields.integer(keys.intermediate, 2, 4 * kMaxWidth) / 2;
@@ -61,6 +70,8 @@ std::int64_t read_kv_heads(const JsonFields& fields, const ModelConfig& config) 
       return fields.boolean("multi_query_attention", false)
                  ? fields.integer("multi_query_group_num", 1, kMaxWidth, 1)
                  : config.heads;
+    case Architecture::Gemma3:
+      return fields.integer("num_key_value_heads", 1, kMaxWidth, 4);
     default:
       return fields.integer("num_key_value_heads", 1, kMaxWidth, config.heads);
   }
@@ -77,6 +88,10 @@ void read_heads(const JsonFields& fields, ModelConfig& config, const std::string
                          : fields.maybe_integer("head_dim", 1, kMaxWidth);
   if (given) {
     config.head_dim = *given;
+    return;
+  }
+  if (config.architecture == Architecture::Gemma3) {
+    config.head_dim = 256;
     return;
   }
   if (config.hidden % config.heads != 0) {
@@ -144,6 +159,10 @@ bool attention_bias(const JsonFields& fields, Architecture architecture) {
       return !fields.boolean("no_bias", true);
     case Architecture::Falcon:
       return fields.boolean("bias", false);
+    case Architecture::StarCoder2:
+      return fields.boolean("use_bias", true);
+    case Architecture::ModernBert:
+      return fields.boolean("attention_bias", false);
     case Architecture::StableLm:
       return fields.boolean("use_qkv_bias", false);
     case Architecture::ChatGlm:
@@ -171,6 +190,10 @@ bool mlp_bias(const JsonFields& fields, Architecture architecture) {
       return !fields.boolean("no_bias", true);
     case Architecture::Falcon:
       return fields.boolean("bias", false);
+    case Architecture::StarCoder2:
+      return fields.boolean("use_bias", true);
+    case Architecture::ModernBert:
+      return fields.boolean("mlp_bias", false);
     case Architecture::ChatGlm:
       return fields.boolean("add_bias_linear", false);
     default:
@@ -189,8 +212,23 @@ void read_structure(const JsonFields& fields, const ConfigKeys& keys, ModelConfi
                              (a == Architecture::GptNeoX && fields.boolean("use_parallel_residual", true)) ||
                              (a == Architecture::StableLm && fields.boolean("use_parallel_residual", false));
   config.embedding = config.hidden;
-  if (a == Architecture::Electra)
+  if (a == Architecture::Electra || a == Architecture::DebertaV2)
     config.embedding = fields.integer("embedding_size", 1, kMaxWidth, config.hidden);
+  if (a == Architecture::Albert) {
+    config.embedding = fields.integer("embedding_size", 1, kMaxWidth, 128);
+    config.shares_blocks = true;
+    if (fields.integer("num_hidden_groups", 1, kMaxLayers, 1) != 1 ||
+        fields.integer("inner_group_num", 1, 64, 1) != 1) {
+      throw Error(ErrorKind::Unsupported, subject, "has several groups of layers",
+                  "ALBERT with one group is known");
+    }
+  }
+  if (a == Architecture::Qwen3Moe) {
+    config.experts = fields.integer("num_experts", 1, 4096, 128);
+    config.experts_per_token = fields.integer("num_experts_per_tok", 1, 4096, 8);
+    if (config.experts_per_token > config.experts)
+      fail(subject, "field \"num_experts_per_tok\" exceeds num_experts");
+  }
   fields.boolean("do_layer_norm_before",
                  true);  // read again where modules are listed: its type is checked here
   if (a == Architecture::Opt)
@@ -208,6 +246,13 @@ void read_structure(const JsonFields& fields, const ConfigKeys& keys, ModelConfi
 }  // namespace
 
 ModelConfig model_config_from_json(const Json& document, const std::string& subject) {
+  // A model that also sees images keeps its text model's shape in a document of its own.
+  if (document.is_object() && document.value("model_type", Json()) == "gemma3" &&
+      document.contains("text_config")) {
+    Json text = document["text_config"];
+    if (text.is_object()) text["model_type"] = "gemma3_text";
+    return model_config_from_json(text, subject);
+  }
   const JsonFields fields(document, subject);
   ModelConfig config;
   config.raw = document;

@@ -28,6 +28,7 @@ struct ModelConfig {
   std::int64_t max_positions = 0;
   std::int64_t type_vocabulary = 0;  // 0: no token-type embedding
   std::int64_t embedding = 0;  // width of the word embedding; differs from hidden in ELECTRA and OPT-350m
+  bool shares_blocks = false;  // one block's weights serve every layer (ALBERT)
   std::int64_t experts = 0;    // 0: a dense MLP
   std::int64_t experts_per_token = 0;
 

@@ -25,6 +25,35 @@ ConfigKeys encoder_keys() {
           true};
 }
 
+// No token types; a position embedding only where a file asks for it.
+ConfigKeys deberta_keys() {
+  ConfigKeys keys = encoder_keys();
+  keys.classifier_dropout = "cls_dropout";
+  keys.default_norm_epsilon = 1e-7;
+  return keys;
+}
+
+ConfigKeys albert_keys() {
+  ConfigKeys keys = encoder_keys();
+  keys.classifier_dropout = "classifier_dropout_prob";
+  keys.default_dropout = 0;
+  keys.default_activation = "gelu_new";
+  return keys;
+}
+
+ConfigKeys modernbert_keys() {
+  ConfigKeys keys = encoder_keys();
+  keys.norm_epsilon = "norm_eps";
+  keys.default_norm_epsilon = 1e-5;
+  keys.hidden_dropout = "mlp_dropout";
+  keys.attention_dropout = "attention_dropout";
+  keys.activation = "hidden_activation";
+  keys.default_dropout = 0;
+  keys.default_positions = 8192;
+  keys.has_token_types = false;
+  return keys;
+}
+
 ConfigKeys distilbert_keys() {
   return {"dim",
           "n_layers",
@@ -153,6 +182,12 @@ ConfigKeys make_keys(Architecture architecture) {
     case Architecture::Roberta:
     case Architecture::Electra:
       return encoder_keys();
+    case Architecture::Albert:
+      return albert_keys();
+    case Architecture::DebertaV2:
+      return deberta_keys();
+    case Architecture::ModernBert:
+      return modernbert_keys();
     case Architecture::DistilBert:
       return distilbert_keys();
     case Architecture::Gpt2:
@@ -178,7 +213,13 @@ ConfigKeys make_keys(Architecture architecture) {
       return chatglm_keys();
     case Architecture::Gemma:
     case Architecture::Gemma2:
+    case Architecture::Gemma3:
       return llama_keys(true);
+    case Architecture::StarCoder2: {
+      ConfigKeys keys = layer_norm_keys("norm_epsilon", true, "gelu_pytorch_tanh");
+      keys.hidden_dropout = "residual_dropout";
+      return keys;
+    }
     default:
       return llama_keys(false);
   }

@@ -50,7 +50,7 @@ DecoderNames bloom_names(const ModelConfig& c) {
 // With parallel attention and the old decoder one norm serves both branches.
 DecoderNames falcon_names(const ModelConfig& c) {
   DecoderNames n = bloom_names(c);
-  const bool new_decoder = c.raw.value("new_decoder_architecture", false);
+  const bool new_decoder = JsonFields(c.raw, c.model_type).boolean("new_decoder_architecture", false);
   if (c.parallel_residual && new_decoder) n.input_norm = "ln_attn", n.mlp_norm = "ln_mlp";
   if (c.parallel_residual && !new_decoder) n.mlp_norm = "";
   n.output_bias = c.attention_bias;
@@ -62,7 +62,7 @@ DecoderNames opt_names(const ModelConfig& c) {
   n.body = "model.decoder", n.positions = "embed_positions", n.o = "out_proj", n.gate = "", n.up = "fc1";
   n.down = "fc2", n.mlp = "", n.input_norm = "self_attn_layer_norm", n.mlp_norm = "final_layer_norm";
   n.final_norm = "final_layer_norm", n.norm_bias = true, n.output_bias = c.attention_bias;
-  if (!c.raw.value("do_layer_norm_before", true)) n.final_norm = "";  // opt-350m
+  if (!JsonFields(c.raw, c.model_type).boolean("do_layer_norm_before", true)) n.final_norm = "";  // opt-350m
   return n;
 }
 
@@ -100,7 +100,8 @@ DecoderNames chatglm_names() {
 DecoderNames llama_like_names(const ModelConfig& c) {
   DecoderNames n;
   n.body = "model";
-  n.qk_norm = c.architecture == Architecture::Qwen3;
+  n.qk_norm = c.architecture == Architecture::Qwen3 || c.architecture == Architecture::Qwen3Moe ||
+              c.architecture == Architecture::Gemma3 || c.architecture == Architecture::Olmo2;
   n.output_bias =
       c.attention_bias && (c.architecture == Architecture::Llama || c.architecture == Architecture::Granite ||
                            c.architecture == Architecture::Qwen3);
@@ -108,8 +109,14 @@ DecoderNames llama_like_names(const ModelConfig& c) {
   if (c.architecture == Architecture::StableLm) n.norm_bias = true;
   if (c.architecture == Architecture::Phi3) n.fused_qkv = "qkv_proj", n.fused_gate_up = "gate_up_proj";
   if (c.architecture == Architecture::Baichuan) n.fused_qkv = "W_pack";
-  if (c.architecture == Architecture::Gemma2)
+  if (c.architecture == Architecture::Gemma2 || c.architecture == Architecture::Gemma3)
     n.pre_mlp_norm = "pre_feedforward_layernorm", n.post_mlp_norm = "post_feedforward_layernorm";
+  if (c.architecture == Architecture::Olmo2)
+    n.input_norm = "", n.post_mlp_norm = "post_feedforward_layernorm";
+  if (c.architecture == Architecture::StarCoder2) {
+    n.norm_bias = true, n.output_bias = c.attention_bias;
+    n.gate = "", n.up = "c_fc", n.down = "c_proj";
+  }
   return n;
 }
 
@@ -156,18 +163,22 @@ void list_attention(const ModelConfig& c, const DecoderNames& n, const std::stri
   }
   list.linear(under(at, n.o), Role::AttentionOutput, c.hidden, queries, n.output_bias, n.transposed);
   if (n.qk_norm) {
-    list.norm(under(at, "q_norm"), Role::QueryNorm, c.head_dim, false);
-    list.norm(under(at, "k_norm"), Role::KeyNorm, c.head_dim, false);
+    const bool whole = c.architecture == Architecture::Olmo2;  // over all heads at once
+    list.norm(under(at, "q_norm"), Role::QueryNorm, whole ? queries : c.head_dim, false);
+    list.norm(under(at, "k_norm"), Role::KeyNorm, whole ? keys : c.head_dim, false);
   }
 }
 
 void list_experts(const ModelConfig& c, const std::string& layer, ModuleList& list) {
-  const std::string at = layer + ".block_sparse_moe";
+  const bool mixtral = c.architecture == Architecture::Mixtral;
+  const std::string at = layer + (mixtral ? ".block_sparse_moe" : ".mlp");
   list.linear(at + ".gate", Role::Router, c.experts, c.hidden, false);
   for (std::int64_t e = 0; e < c.experts; ++e) {
-    list.linear(fmt::format("{}.experts.{}.w1", at, e), Role::Gate, c.intermediate, c.hidden, false);
-    list.linear(fmt::format("{}.experts.{}.w2", at, e), Role::Down, c.hidden, c.intermediate, false);
-    list.linear(fmt::format("{}.experts.{}.w3", at, e), Role::Up, c.intermediate, c.hidden, false);
+    const std::string expert = fmt::format("{}.experts.{}.", at, e);
+    list.linear(expert + (mixtral ? "w1" : "gate_proj"), Role::Gate, c.intermediate, c.hidden, false);
+    if (mixtral) list.linear(expert + "w2", Role::Down, c.hidden, c.intermediate, false);
+    list.linear(expert + (mixtral ? "w3" : "up_proj"), Role::Up, c.intermediate, c.hidden, false);
+    if (!mixtral) list.linear(expert + "down_proj", Role::Down, c.hidden, c.intermediate, false);
   }
 }
 

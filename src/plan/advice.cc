@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "base/units.h"
 #include "plan/interval.h"
@@ -78,116 +77,6 @@ void recommend(Plan& plan) {
       plan.nothing_fits()
           ? fmt::format("nothing fits in {}", format_bytes(plan.limit_bytes))
           : "no split fits for certain: measure with `batchwright tune`, or take one of the changes";
-}
-
-namespace {
-
-struct Option {
-  std::string name;
-  std::function<bool(Request&)> apply;  // false when it changes nothing
-};
-
-template <typename E>
-std::function<bool(Request&)> setting(E Request::* field, E value) {
-  return [field, value](Request& request) {
-    if (request.*field == value) return false;
-    request.*field = value;
-    return true;
-  };
-}
-
-bool to_lora(Request& request) {
-  if (request.method != Method::Full) return false;
-  request.method = Method::Lora;
-  request.weights = request.compute == ComputeType::Fp16 ? WeightType::Fp16 : WeightType::Bf16;
-  return true;
-}
-
-bool to_qlora(Request& request) {
-  if (request.method == Method::Qlora) return false;
-  request.method = Method::Qlora;
-  request.weights = WeightType::Nf4;
-  return true;
-}
-
-bool halve_lengths(Request& request) {
-  if (request.longest() < 2) return false;
-  request.lengths.counts = {{request.longest() / 2, 1}};
-  return true;
-}
-
-std::vector<Option> options_for(const Request& request, bool language_model) {
-  std::vector<Option> options;
-  if (request.attention == Attention::Eager) {
-    options.push_back({"attention sdpa", setting(&Request::attention, Attention::Sdpa)});
-  }
-  if (request.optimizer == Optimizer::AdamW) {
-    options.push_back({"optimizer adamw-fused", setting(&Request::optimizer, Optimizer::AdamWFused)});
-  }
-  if (language_model) options.push_back({"loss chunked", setting(&Request::loss, Loss::Chunked)});
-  options.push_back({"optimizer adamw-8bit", setting(&Request::optimizer, Optimizer::AdamW8bit)});
-  options.push_back({"checkpointing full", setting(&Request::checkpointing, Checkpointing::Full)});
-  if (request.devices > 1) options.push_back({"sharding fsdp", setting(&Request::sharding, Sharding::Fsdp)});
-  if (request.longest() >= 2)
-    options.push_back({fmt::format("seq-len {}", request.longest() / 2), halve_lengths});
-  options.push_back({"method lora", to_lora});
-  options.push_back({"method qlora", to_qlora});
-  options.push_back({"offload optimizer", setting(&Request::offload, Offload::Optimizer)});
-  return options;
-}
-
-Change predict_change(std::string name, const Plan& plan, const Request& changed, const ModelShape& shape,
-                      const Split& split) {
-  const MemoryPrediction memory = MemoryModel(shape, changed, plan.device).predict(split);
-  const Factors factors = memory_factors(changed, plan.device, changed.counter);
-  const double mid = memory.in(changed.counter);
-  return {std::move(name),
-          {mid * factors.low, mid, mid * factors.high},
-          fits_within(memory, changed, plan.device, plan.limit_bytes)};
-}
-
-}  // namespace
-
-std::vector<Change> changes_that_help(const Plan& plan, const ModelShape& shape) {
-  std::vector<Change> changes;
-  const SplitPlan& smallest = plan.splits.back();
-  Split split = smallest.split;
-  if (split.micro_batch > 1) {
-    // The split was fixed: the same effective batch in smaller pieces costs only time.
-    for (const Split& finer : exact_splits(plan.request.effective_batch, plan.request.devices)) {
-      if (finer.micro_batch >= split.micro_batch) continue;
-      Change change =
-          predict_change(fmt::format("split {}", to_string(finer)), plan, plan.request, shape, finer);
-      const bool last = finer.micro_batch == 1;
-      if (change.fits == Fits::Yes || last) {
-        changes.push_back(std::move(change));
-        break;
-      }
-    }
-  }
-  // LoRA needs to know which layers it would wrap.
-  const ModelShape wrapped = plan.request.trains_all()
-                                 ? shape_of(shape.config, plan.request.task, plan.request.lora_targets, {})
-                                 : shape;
-  Request together = plan.request;
-  std::string names;
-  for (const Option& option : options_for(plan.request, shape.head == model::Head::CausalLm)) {
-    Request alone = plan.request;
-    if (!option.apply(alone)) continue;
-    Change change = predict_change(option.name, plan, alone, alone.trains_all() ? shape : wrapped, split);
-    if (change.peak_bytes.mid >= smallest.peak_bytes.mid) continue;
-    const bool enough = change.fits == Fits::Yes;
-    changes.push_back(std::move(change));
-    option.apply(together);
-    names += (names.empty() ? "" : ", ") + option.name;
-    if (enough || names.find(',') == std::string::npos) continue;
-    Change all = predict_change(names, plan, together, together.trains_all() ? shape : wrapped, split);
-    if (all.fits == Fits::Yes) {
-      changes.push_back(std::move(all));
-      break;
-    }
-  }
-  return changes;
 }
 
 namespace {

@@ -13,10 +13,6 @@ Fits fits_within(const MemoryPrediction& memory, const Request& request, const h
 // request's headroom; among those within 2 % of it, the one with the least memory.
 void recommend(Plan& plan);
 
-// What would make the smallest micro-batch fit, each with its effect, cheapest first: what costs neither
-// quality nor time, then time, then the method.
-std::vector<Change> changes_that_help(const Plan& plan, const ModelShape& shape);
-
 // Sets learning_rate, warmup and warnings.
 void advise(Plan& plan, const ModelShape& shape);
 

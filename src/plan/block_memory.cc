@@ -23,6 +23,10 @@ struct Block {
   double heads() const { return static_cast<double>(shape.config.heads); }
   bool full() const { return request.trains_all(); }
   bool dropout() const { return shape.config.hidden_dropout > 0; }
+  bool litgpt() const { return request.framework == Framework::LitGpt; }
+  // bitsandbytes kept the input of every 4-bit layer until 0.43.2 ("activations being unnecessary for frozen
+  // parameters", its release notes of 2024); LitGPT's releases stand on earlier ones.
+  bool keeps_packed_inputs() const { return request.method == Method::Qlora && litgpt(); }
   // Adapters compute in 16 bits under autocast: what every Trainer run with bf16 or fp16 does.
   bool casts_adapters() const {
     return p.product < 4 && (p.autocast || request.framework == Framework::Transformers);
@@ -35,6 +39,10 @@ bool layer_norm(Architecture a) {
     case Architecture::Roberta:
     case Architecture::DistilBert:
     case Architecture::Electra:
+    case Architecture::Albert:
+    case Architecture::DebertaV2:
+    case Architecture::ModernBert:
+    case Architecture::StarCoder2:
     case Architecture::Gpt2:
     case Architecture::GptBigCode:
     case Architecture::GptNeoX:
@@ -60,18 +68,21 @@ double norm_saved(const Block& b, double width) {
 
 // The input of a group of linear layers that read the same tensor.
 double input_saved(const Block& b, std::initializer_list<Role> readers, double width) {
-  double trained = 0, adapters = 0;
+  double trained = 0, adapters = 0, packed = 0;
   for (const LinearShape& linear : b.shape.block) {
     if (std::find(readers.begin(), readers.end(), linear.role) == readers.end()) continue;
     if (b.full()) trained += 1;
+    if (b.keeps_packed_inputs()) packed = b.p.product * width;
     if (!linear.lora) continue;
     const auto rank = static_cast<double>(b.request.lora_rank);
     const double type = b.casts_adapters() ? b.p.product : b.p.adapter;
-    adapters += type * width + kMask * width + type * rank;
+    // LitGPT wraps query, key and value in one layer, which drops its input once.
+    const bool shares_dropout = b.litgpt() && adapters > 0 && linear.role == Role::Value;
+    adapters += type * rank + (shares_dropout ? 0 : (type + kMask) * width);
   }
   // Autocast makes a copy for every reader; otherwise all share one tensor.
   if (trained > 0) return (b.p.autocast ? trained * b.p.product : b.p.residual) * width;
-  return adapters;
+  return adapters + packed;
 }
 
 double attention_saved(const Block& b) {
@@ -98,26 +109,33 @@ double fused_projection_saved(const Block& b) {
   const Architecture a = b.shape.config.architecture;
   const bool rotary = a != Architecture::Gpt2 && a != Architecture::GptBigCode && a != Architecture::Bloom &&
                       a != Architecture::Mpt;
-  const bool fused = std::any_of(b.shape.block.begin(), b.shape.block.end(),
-                                 [](const LinearShape& l) { return l.role == Role::FusedQkv; });
+  const bool fused = b.litgpt() || std::any_of(b.shape.block.begin(), b.shape.block.end(),
+                                               [](const LinearShape& l) { return l.role == Role::FusedQkv; });
   const bool eager = b.request.attention == Attention::Eager;  // products copy the slice
   return fused && rotary && !eager ? b.p.activation * (b.queries() + b.keys()) : 0;
 }
 
 double qk_norm_saved(const Block& b) {
-  if (b.shape.config.architecture != Architecture::Qwen3) return 0;
+  const Architecture a = b.shape.config.architecture;
+  if (a != Architecture::Qwen3 && a != Architecture::Qwen3Moe && a != Architecture::Gemma3 &&
+      a != Architecture::Olmo2)
+    return 0;
   const double width = b.queries() + b.keys();
   return 4 * width + (b.full() ? b.p.activation * width : 0);
 }
 
 enum class MlpKind { Gated, PlainKernel, PlainPython, Relu };
 
-MlpKind mlp_kind(const ModelShape& shape) {
+MlpKind mlp_kind(const Block& b) {
+  const ModelShape& shape = b.shape;
   for (const LinearShape& linear : shape.block) {
     if (linear.role == Role::Gate || linear.role == Role::FusedGateUp) return MlpKind::Gated;
   }
   const std::string& name = shape.config.activation;
-  if (name == "gelu_new" || name == "gelu_fast") return MlpKind::PlainPython;  // written in Python operators
+  // Transformers writes these in Python operators, others call the kernel.
+  const bool hugging_face =
+      b.request.framework == Framework::Transformers || b.request.framework == Framework::PyTorch;
+  if (hugging_face && (name == "gelu_new" || name == "gelu_fast")) return MlpKind::PlainPython;
   if (name == "relu") return MlpKind::Relu;
   return MlpKind::PlainKernel;
 }
@@ -135,7 +153,7 @@ double expert_share(const ModelShape& shape) {
 double mlp_saved(const Block& b) {
   const double width = b.intermediate() * expert_share(b.shape), type = b.p.activation;
   double saved = 0;
-  switch (mlp_kind(b.shape)) {
+  switch (mlp_kind(b)) {
     case MlpKind::Gated:  // the gate, its activation and the up projection
       saved = 3 * type * width;
       break;
@@ -158,7 +176,8 @@ double mlp_saved(const Block& b) {
 double block_saved(const Block& b) {
   const double h = b.hidden();
   const bool parallel = b.shape.config.parallel_residual;
-  const double norms = b.shape.config.architecture == Architecture::Gemma2 ? 4 : 2;
+  const Architecture a = b.shape.config.architecture;
+  const double norms = a == Architecture::Gemma2 || a == Architecture::Gemma3 ? 4 : 2;
   double saved = norms * norm_saved(b, h);
   // A parallel block reads one normalised input for both branches.
   const bool shared_input = parallel && b.shape.config.architecture != Architecture::GptNeoX;
@@ -201,8 +220,8 @@ double forward_extra(const Block& b) {
 
 double backward_extra(const Block& b) {
   const double width = temporary_width(b), h = b.hidden();
-  const bool gated = mlp_kind(b.shape) == MlpKind::Gated;
-  const double gradients = gated ? (b.full() ? 2 : 3) : (mlp_kind(b.shape) == MlpKind::PlainPython ? 2 : 1);
+  const bool gated = mlp_kind(b) == MlpKind::Gated;
+  const double gradients = gated ? (b.full() ? 2 : 3) : (mlp_kind(b) == MlpKind::PlainPython ? 2 : 1);
   const double stream = (b.p.residual + b.p.activation) * h;
   double extra = gradients * b.p.activation * width + stream;
   if (!b.full() && down_is_wrapped(b.shape)) {
@@ -261,8 +280,10 @@ LogitBytes logit_bytes(const Request& request, double type) {
     case Loss::Fused:
       return {type + 4, 8};
     case Loss::Chunked:
-      if (request.framework == Framework::TorchTune || request.framework == Framework::LitGpt)
-        return {type + 2, type + 2};
+      // Fabric's precision plugins answer in fp32: logits, log-softmax and the gradient of the one for the
+      // other.
+      if (request.framework == Framework::LitGpt) return {8, 10};
+      if (request.framework == Framework::TorchTune) return {type + 2, type + 2};
       return {0, 0};
   }
   return {12, 12};

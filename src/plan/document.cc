@@ -59,6 +59,7 @@ Json split_document(const SplitPlan& split) {
           {"peak_parts", parts_of(split.memory.parts, std::llround(split.peak_bytes.mid))},
           {"peak_moment", name_of(split.memory.moment)},
           {"needed_bytes", std::llround(split.memory.needed)},
+          {"needed_bytes_range", bytes_of(split.needed_bytes)},
           {"step_seconds", seconds_of(split.step_seconds)},
           {"time_parts", time_parts_of(split.time)}};
 }
@@ -102,6 +103,7 @@ Json plan_document(const Plan& plan) {
     changes.push_back({{"change", change.change},
                        {"peak_bytes", std::llround(change.peak_bytes.mid)},
                        {"peak_bytes_range", bytes_of(change.peak_bytes)},
+                       {"step_seconds", change.step_seconds},
                        {"fits", name_of(change.fits)}});
   }
   document["warnings"] = plan.warnings;

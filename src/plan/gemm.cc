@@ -35,6 +35,17 @@ double run_share(const Device& device) {
   return 0.87;
 }
 
+// Plain fp32 runs without tensor cores, near its sheet (bert-large on a V100, Transformers' page on training
+// on one GPU). A card whose power cap holds its tensor cores below half of their sheet is held back here too,
+// by less.
+double plain_share(const Device& device) {
+  constexpr double kReached = 0.9;
+  const double sheet = std::max(device.bf16_flops, device.fp16_flops);
+  if (!device.measured_gemm_flops || sheet <= 0) return kReached;
+  const double measured = *device.measured_gemm_flops / sheet;
+  return measured < 0.5 ? (kReached + measured) / 2 : kReached;
+}
+
 // Between the rows that were measured, linear in their logarithm. Every thread multiplies its own share.
 double cpu_rate(const Device& device, double rows) {
   const auto& curve = device.rates_by_rows;
@@ -54,6 +65,7 @@ double cpu_rate(const Device& device, double rows) {
 double best_gemm_rate(const Device& device, Arithmetic arithmetic) {
   if (device.is_cpu()) return device.flops(arithmetic);
   const double sheet = device.flops(arithmetic);
+  if (arithmetic == Arithmetic::Fp32) return plain_share(device) * sheet;
   if (!device.measured_gemm_flops) return 0.8 * run_share(device) * sheet;
   // Measured in 16 bits: the same share is reached in the other types.
   const double measured_on = device.bf16_flops > 0 ? device.bf16_flops : device.fp16_flops;

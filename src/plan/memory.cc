@@ -48,7 +48,7 @@ MemoryModel::MemoryModel(const ModelShape& shape, const Request& request, const 
 
 void MemoryModel::count_weights() {
   const Precision& p = precision_;
-  const double blocks = static_cast<double>(shape_.config.layers) * shape_.block_linear_parameters;
+  const double blocks = shape_.stored_blocks * shape_.block_linear_parameters;
   const double rest = shape_.parameters - blocks;
   if (request_.trains_all()) {
     trained_ = shape_.parameters;
@@ -68,7 +68,7 @@ void MemoryModel::count_weights() {
   }
   if (p.autocast) {
     fixed_.cast_block = request_.method == Method::Qlora ? 0 : shape_.block_linear_parameters * p.product;
-    fixed_.cast_weights = fixed_.cast_block * static_cast<double>(shape_.config.layers);
+    fixed_.cast_weights = fixed_.cast_block * shape_.stored_blocks;
   }
 }
 
@@ -244,12 +244,15 @@ MemoryPrediction MemoryModel::predict_native(const Split& split) const {
   // libtorch, its threads and the program: what the allocator does not count.
   const double program = 230 * 1048576.0;
   prediction.process = prediction.allocated + program;
+  prediction.context = program;
   if (request_.counter == Counter::Process) prediction.parts.context = program;
   return prediction;
 }
 
 MemoryPrediction MemoryModel::predict(const Split& split) const {
-  if (request_.framework == Framework::Native && device_.is_cpu()) return predict_native(split);
+  // Counted for the encoders' arenas; the engine's decoders are predicted like a plain loop.
+  const bool counted = shape_.encoder() && shape_.head == model::Head::SequenceClassification;
+  if (request_.framework == Framework::Native && device_.is_cpu() && counted) return predict_native(split);
   MemoryPrediction prediction;
   double highest = -1;
   for (const Moment moment :
@@ -284,6 +287,7 @@ void MemoryModel::add_counters(MemoryPrediction& prediction, double tokens) cons
   const double context = device_.is_cpu() ? 0 : (530 + (request_.devices > 1 ? 500 : 0)) * kMiB;
   prediction.reserved = prediction.allocated + slack;
   prediction.process = prediction.reserved + context;
+  prediction.context = context;
   // Near the limit the allocator gives back what it can; several streams leave it more that it cannot.
   const bool streams = request_.devices > 1 && request_.sharding != Sharding::None;
   prediction.needed = prediction.allocated + (streams ? 0.1 : 0.03) * moving + context;

@@ -36,6 +36,7 @@ struct MemoryPrediction {
   double allocated = 0;  // torch.cuda.max_memory_allocated
   double reserved = 0;   // torch.cuda.max_memory_reserved when there is room
   double process = 0;    // what nvidia-smi shows
+  double context = 0;    // the share of `process` that no torch counter sees
   // The least memory the process can live with: the allocator gives its slack back before it gives up.
   double needed = 0;
 

@@ -9,9 +9,20 @@
 #include "model/known_models.h"
 #include "plan/advice.h"
 #include "plan/interval.h"
+#include "plan/remedies.h"
 
 namespace batchwright::plan {
 namespace {
+
+// A run that fits cannot show more than there is: near the limit the allocator gives its slack back before it
+// gives up, so what it keeps is capped there.
+void cap_at(MemoryPrediction& memory, double limit) {
+  if (memory.needed > limit || memory.process <= limit) return;
+  const double excess = std::min(memory.process - limit, memory.parts.allocator);
+  memory.parts.allocator -= excess;
+  memory.process = limit;
+  memory.reserved = std::max(memory.allocated, std::min(memory.reserved, limit - memory.context));
+}
 
 Range scaled(double mid, Factors factors) { return {mid * factors.low, mid, mid * factors.high}; }
 
@@ -21,11 +32,17 @@ SplitPlan plan_split(const Request& request, const hardware::Device& device, con
   result.split = split;
   result.batch = check_batch(request.effective_batch, split);
   result.memory = memory.predict(split);
-  const Factors factors = memory_factors(request, device, request.counter);
-  result.peak_bytes = scaled(result.memory.in(request.counter), factors);
+  cap_at(result.memory, static_cast<double>(limit));
+  result.peak_bytes =
+      scaled(result.memory.in(request.counter), memory_factors(request, device, request.counter));
+  result.needed_bytes = scaled(result.memory.needed, memory_factors(request, device, Counter::Allocated));
   result.fits = fits_within(result.memory, request, device, limit);
+  if (result.fits == Fits::Yes && request.counter != Counter::Allocated) {
+    result.peak_bytes.high =
+        std::max(result.peak_bytes.mid, std::min(result.peak_bytes.high, static_cast<double>(limit)));
+  }
   result.time = time.predict(split);
-  result.step_seconds = scaled(result.time.total(), time_factors(request, device));
+  result.step_seconds = scaled(result.time.total(), time_factors(request, device, result.time));
   return result;
 }
 
@@ -79,14 +96,17 @@ const model::ModelConfig& Planner::config_of(const std::string& name) {
 }
 
 const ModelShape& Planner::shape_for(const Request& request) {
-  std::string key = fmt::format("{}|{}", request.model, name_of(request.task));
+  // LitGPT keeps a head of its own beside the embedding, whatever the checkpoint ties (it copies the weight).
+  const bool unties = request.framework == Framework::LitGpt;
+  std::string key = fmt::format("{}|{}|{}", request.model, name_of(request.task), unties);
   if (!request.trains_all()) {
     key += fmt::format("|{}|{}", fmt::join(request.lora_targets, ","),
                        fmt::join(request.lora_extra_trained, ","));
   }
   const auto found = shapes_.find(key);
   if (found != shapes_.end()) return *found->second;
-  const model::ModelConfig& config = config_of(request.model);
+  model::ModelConfig config = config_of(request.model);
+  if (unties) config.tie_word_embeddings = false;
   const std::vector<std::string> none;
   auto shape = std::make_unique<ModelShape>(
       shape_of(config, request.task, request.trains_all() ? none : request.lora_targets,
@@ -101,9 +121,15 @@ Plan Planner::plan(Request request) {
     request.task = default_task(config);
     request.assumed.emplace_back("task", std::string(name_of(request.task)));
   }
+  // Its relative positions enter the scores: no fused kernel takes them.
+  if (config.architecture == model::Architecture::DebertaV2 && request.attention != Attention::Eager) {
+    request.attention = Attention::Eager;
+    plan.warnings.emplace_back("DeBERTa has eager attention only: planned so");
+  }
+  plan.device = resolve_device(request);
+  settle_types(request, plan.device.is_cpu(), plan.device.bf16_flops > 0);
   plan.request = std::move(request);
   const ModelShape& shape = shape_for(plan.request);
-  plan.device = resolve_device(plan.request);
   plan.limit_bytes = plan.request.memory_bytes.value_or(plan.device.usable_bytes);
   plan.parameters = shape.parameters;
   plan.trained_parameters = trained_parameters(shape, plan.request);
@@ -113,7 +139,9 @@ Plan Planner::plan(Request request) {
     plan.splits.push_back(plan_split(plan.request, plan.device, memory, time, split, plan.limit_bytes));
   }
   recommend(plan);
-  if (!plan.recommended) plan.if_nothing_fits = changes_that_help(plan, shape);
+  if (!plan.recommended)
+    plan.if_nothing_fits =
+        changes_that_help(plan, [this](const Request& r) -> const ModelShape& { return shape_for(r); });
   advise(plan, shape);
   return plan;
 }

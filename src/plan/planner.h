@@ -29,14 +29,16 @@ struct SplitPlan {
   Fits fits = Fits::Unsure;
   Range peak_bytes;  // in the request's counter
   MemoryPrediction memory;
+  Range needed_bytes;  // the least a process can live with: this against the limit decides `fits`
   Range step_seconds;
   TimeParts time;
 };
 
-// A change that makes an impossible plan possible, or comes nearer to it.
+// A change, or the fewest changes together, that makes an impossible plan possible.
 struct Change {
   std::string change;
   Range peak_bytes;
+  double step_seconds = 0;
   Fits fits = Fits::No;
 };
 

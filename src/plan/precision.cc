@@ -33,15 +33,15 @@ Precision precision_of(const Request& request) {
   p.product = full_width(request.compute) ? 4 : 2;
   const bool packed = request.method == Method::Qlora;
   p.packed_weight = packed_bytes(request.weights);
-  p.plain_weight = packed ? p.product : p.packed_weight;
+  // Prepared for k-bit training, what is not packed is fp32, and bitsandbytes' layers answer in the type of
+  // their input: the whole stream and all outputs are fp32, the products 16-bit.
+  p.plain_weight = packed ? (request.kbit_preparation ? 4 : p.product) : p.packed_weight;
   p.trained_weight = p.plain_weight;
-  // What is not packed stays in 16 bits. peft.prepare_model_for_kbit_training would upcast it, and with it
-  // the stream between the blocks: runs that call it need up to a quarter more (see interval.cc). Accelerate
-  // keeps what FSDP trains in fp32 when the products are 16-bit by autocast (mixed precision).
+  // Accelerate keeps what FSDP trains in fp32 when the products are 16-bit by autocast (mixed precision).
   p.gradient = p.state = p.trained_weight;
   p.adapter = request.adapter_weights == AdapterType::Fp32 ? 4 : 2;
   p.residual = p.plain_weight;
-  p.activation = std::min(p.plain_weight, p.product);
+  p.activation = request.kbit_preparation ? p.plain_weight : std::min(p.plain_weight, p.product);
   // With weights that are narrower than the products nothing is cast: PyTorch computes in the weights' type.
   p.autocast = p.plain_weight > p.product;
   // Sharding with mixed precision gathers 16-bit weights: every module computes in 16 bits, the stream

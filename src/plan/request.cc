@@ -111,11 +111,13 @@ void read_method(Reader& reader, Request& request) {
   request.weights = request.method == Method::Full   ? WeightType::Fp32
                     : request.method == Method::Lora ? WeightType::Bf16
                                                      : WeightType::Nf4;
-  reader.choice("weights", kWeightTypes, request.weights);
+  request.weights_given = fields.has("weights");
+  if (request.weights_given) reader.choice("weights", kWeightTypes, request.weights);
   request.compute = request.weights == WeightType::Fp16 || request.weights == WeightType::Int4
                         ? ComputeType::Fp16
                         : ComputeType::Bf16;
-  reader.choice("compute", kComputeTypes, request.compute);
+  request.compute_given = fields.has("compute");
+  if (request.compute_given) reader.choice("compute", kComputeTypes, request.compute);
   if (adapters) {
     if (!fields.has("lora_rank")) reader.assume("lora_rank", std::to_string(request.lora_rank));
     request.lora_rank = fields.integer("lora_rank", 1, 1 << 16, request.lora_rank);
@@ -193,9 +195,61 @@ void refuse_contradictions(const Reader& reader, const Request& request) {
     reader.fail("weights", fmt::format("is {}, and qlora means quantised weights", name_of(request.weights)),
                 "Use nf4, nf4-double, int4 or int8, or method lora");
   }
+  if (request.framework != Framework::Native) return;
+  if (request.weights_given && request.weights != WeightType::Fp32) {
+    reader.fail("weights",
+                fmt::format("is {}, and batchwright-engine trains fp32 weights", name_of(request.weights)),
+                "Leave it out, or plan for another framework");
+  }
+  if (request.compute_given && request.compute != ComputeType::Fp32) {
+    reader.fail("compute",
+                fmt::format("is {}, and batchwright-engine computes in fp32", name_of(request.compute)),
+                "Leave it out, or plan for another framework");
+  }
+  if (request.method == Method::Qlora) {
+    reader.fail("method", "is qlora, and batchwright-engine has no quantised weights", "Use full or lora");
+  }
+}
+
+// bitsandbytes' types; GPTQ's int4 is left alone by the preparation (peft.utils.other).
+bool upcasts(WeightType weights) {
+  return weights == WeightType::Nf4 || weights == WeightType::Nf4Double || weights == WeightType::Int8;
+}
+
+void read_preparation(const JsonFields& fields, Reader& reader, Request& request) {
+  if (request.method != Method::Qlora) {
+    if (fields.has("kbit_preparation") && fields.boolean("kbit_preparation", false)) {
+      reader.fail("kbit_preparation", "is for method qlora", "Leave it out");
+    }
+    return;
+  }
+  const bool usual = request.framework == Framework::Transformers && upcasts(request.weights);
+  if (!fields.has("kbit_preparation")) reader.assume("kbit_preparation", usual ? "true" : "false");
+  request.kbit_preparation = fields.boolean("kbit_preparation", usual) && upcasts(request.weights);
 }
 
 }  // namespace
+
+void settle_types(Request& request, bool cpu, bool has_bf16) {
+  const bool fp32 = cpu || request.framework == Framework::Native;
+  const bool sixteen = request.weights == WeightType::Bf16 || request.weights == WeightType::Fp16;
+  if (!request.weights_given) {
+    // Adapters usually stand on 16-bit weights; on a CPU those are slower than fp32.
+    if (sixteen && fp32 && !request.compute_given) request.weights = WeightType::Fp32;
+    if (request.weights == WeightType::Bf16 && !fp32 && !has_bf16) request.weights = WeightType::Fp16;
+    request.assumed.emplace_back("weights", std::string(name_of(request.weights)));
+  }
+  if (!request.compute_given) {
+    if (fp32 && (request.weights == WeightType::Fp32 || request.method == Method::Qlora)) {
+      request.compute = ComputeType::Fp32;
+    } else if (!has_bf16 || request.weights == WeightType::Fp16 || request.weights == WeightType::Int4) {
+      request.compute = ComputeType::Fp16;
+    } else {
+      request.compute = ComputeType::Bf16;
+    }
+    request.assumed.emplace_back("compute", std::string(name_of(request.compute)));
+  }
+}
 
 Request parse_request(const Json& document, const std::string& subject) {
   Request request;
@@ -217,6 +271,7 @@ Request parse_request(const Json& document, const std::string& subject) {
     reader.choice("sharding", kShardings, request.sharding);
   if (reader.fields().has("offload")) reader.choice("offload", kOffloads, request.offload);
   reader.choice("framework", kFrameworks, request.framework);
+  read_preparation(reader.fields(), reader, request);
   refuse_contradictions(reader, request);
   return request;
 }

@@ -47,6 +47,7 @@ struct Request {
   std::vector<std::string> lora_extra_trained;  // modules trained in full beside the adapters
   WeightType weights = WeightType::Fp32;
   ComputeType compute = ComputeType::Bf16;
+  bool compute_given = false, weights_given = false;  // false: the device decides, see settle_types
   Optimizer optimizer = Optimizer::AdamW;
   Checkpointing checkpointing = Checkpointing::None;
   Attention attention = Attention::Sdpa;
@@ -55,6 +56,9 @@ struct Request {
   Offload offload = Offload::None;
   Framework framework = Framework::Transformers;
   AdapterType adapter_weights = AdapterType::Fp32;
+  // peft.prepare_model_for_kbit_training was called (TRL and most examples do): what bitsandbytes does not
+  // pack, and with it the stream between the blocks, is fp32.
+  bool kbit_preparation = false;
   LengthHistogram lengths;  // one entry when seq_len was given
   std::int64_t effective_batch = 0;
   std::optional<std::int64_t> micro_batch;  // fixes the split
@@ -93,6 +97,10 @@ std::string_view name_of(Offload value);
 std::string_view name_of(Framework value);
 std::string_view name_of(AdapterType value);
 std::string_view name_of(Counter value);
+
+// Settles the types that the request left open by what the device and the framework can compute in: fp32 for
+// the native engine and on a CPU, fp16 where a GPU has no bf16 arithmetic.
+void settle_types(Request& request, bool cpu, bool has_bf16);
 
 // Every key that a request may hold.
 const std::vector<std::string_view>& request_keys();

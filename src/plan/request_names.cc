@@ -39,6 +39,7 @@ const std::vector<std::string_view>& request_keys() {
                                                      "lora_rank",
                                                      "lora_targets",
                                                      "lora_extra_trained",
+                                                     "kbit_preparation",
                                                      "weights",
                                                      "compute",
                                                      "optimizer",

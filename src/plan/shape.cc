@@ -56,9 +56,12 @@ void add_mlp(const std::vector<const Module*>& found, const std::vector<Module>&
   const std::int64_t intermediate = shape.config.intermediate;
   if (shape.config.experts > 0) {
     shape.block.push_back(linear_of(*found[0], Role::Router, wrapped));
-    static constexpr Role kExpert[] = {Role::Gate, Role::Down, Role::Up};
+    // Mixtral registers w1, w2, w3: the way back stands in the middle.
+    static constexpr Role kMixtral[] = {Role::Gate, Role::Down, Role::Up},
+                          kOthers[] = {Role::Gate, Role::Up, Role::Down};
+    const auto& roles = shape.config.architecture == model::Architecture::Mixtral ? kMixtral : kOthers;
     for (std::size_t i = 0; i < 3; ++i) {
-      LinearShape linear = linear_of(*found[1 + i], kExpert[i], wrapped);
+      LinearShape linear = linear_of(*found[1 + i], roles[i], wrapped);
       linear.count = shape.config.experts;
       shape.block.push_back(linear);
     }
@@ -129,6 +132,7 @@ ModelShape shape_of(const model::ModelConfig& config, Task task, const std::vect
                     const std::vector<std::string>& extra_trained) {
   ModelShape shape;
   shape.config = config;
+  shape.stored_blocks = config.shares_blocks ? 1 : static_cast<double>(config.layers);
   shape.head = head_of(task);
   const std::vector<Module> modules = model::list_modules(config, shape.head, config.num_labels.value_or(2));
   std::vector<Module> wrapped;

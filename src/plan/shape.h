@@ -31,6 +31,7 @@ struct ModelShape {
   std::vector<LinearShape> outside;  // pooler and head
 
   double parameters = 0;                  // the whole model, without adapters
+  double stored_blocks = 0;               // of different weights: 1 where all layers share one
   double block_parameters = 0;            // one block
   double block_linear_parameters = 0;     // of them in linear layers: what quantisation packs
   double embedding_parameters = 0;        // embeddings and a separate head

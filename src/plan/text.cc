@@ -37,7 +37,8 @@ Table splits_table(const Plan& plan) {
   Table table({{"split", Align::Left},
                {"batch", Align::Right},
                {"fits", Align::Left},
-               {fmt::format("peak ({})", name_of(plan.request.counter)), Align::Left},
+               {fmt::format("needs, of {}", format_bytes(plan.limit_bytes)), Align::Left},
+               {fmt::format("peak ({})", name_of(plan.request.counter)), Align::Right},
                {"decided by", Align::Left},
                {"step time", Align::Left},
                {"to best", Align::Right},
@@ -53,12 +54,26 @@ Table splits_table(const Plan& plan) {
         {to_string(split.split),
          split.batch.exact() ? fmt::format("{}", split.batch.real)
                              : fmt::format("{} ({:+.3g} %)", split.batch.real, 100 * split.batch.excess),
-         std::string(name_of(split.fits)), bytes_interval(split.peak_bytes),
-         std::string(name_of(split.memory.moment)), format_seconds_interval(time.mid, time.low, time.high),
+         std::string(name_of(split.fits)), bytes_interval(split.needed_bytes),
+         format_bytes(std::llround(split.peak_bytes.mid)), std::string(name_of(split.memory.moment)),
+         format_seconds_interval(time.mid, time.low, time.high),
          std::isfinite(best) ? fmt::format("{:.2f}x", time.mid / best) : "",
          plan.recommended == i ? "<- recommended" : ""});
   }
   return table;
+}
+
+std::string changes_text(const Plan& plan) {
+  const bool enough = plan.if_nothing_fits.front().fits != Fits::No;
+  std::string text = fmt::format("{}, at {}:\n", enough ? "What would fit" : "Not enough either, but nearest",
+                                 to_string(plan.splits.back().split));
+  for (const Change& change : plan.if_nothing_fits) {
+    text +=
+        fmt::format("  {}: peak {}, {} a step{}\n", change.change,
+                    format_bytes(std::llround(change.peak_bytes.mid)), format_seconds(change.step_seconds),
+                    change.fits == Fits::Unsure ? " (may fit: measure with `batchwright tune`)" : "");
+  }
+  return text;
 }
 
 struct Bar {
@@ -91,10 +106,7 @@ std::string plan_text(const Plan& plan) {
     text += fmt::format("warm-up: {} optimizer steps, which are {} micro-steps at this split\n",
                         plan.warmup->optimizer_steps, plan.warmup->micro_steps);
   }
-  for (const Change& change : plan.if_nothing_fits) {
-    text += fmt::format("  with {}: {}, fits: {}\n", change.change,
-                        format_bytes(std::llround(change.peak_bytes.mid)), name_of(change.fits));
-  }
+  if (!plan.if_nothing_fits.empty()) text += changes_text(plan);
   for (const std::string& warning : plan.warnings) text += "warning: " + warning + "\n";
   if (!plan.request.assumed.empty()) {
     std::string assumed;

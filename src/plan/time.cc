@@ -127,14 +127,14 @@ double TimeModel::unpacking_seconds() const {
 }
 
 double TimeModel::launch_seconds() const {
-  if (device_.is_cpu()) return 0;
   double operations = kBlockOperations;
   for (const LinearShape& linear : shape_.block) {
     if (linear.lora) operations += kAdapterOperations * static_cast<double>(linear.count);
     if (linear.count > 1) operations += 4 * static_cast<double>(linear.count);
   }
-  const double block = operations * kOperationSeconds * (forward_passes() + kBackwardOperations);
-  const double ends = 100 * kOperationSeconds;  // embedding, loss, the loop around them
+  const double operation = device_.operation_seconds > 0 ? device_.operation_seconds : kOperationSeconds;
+  const double block = operations * operation * (forward_passes() + kBackwardOperations);
+  const double ends = 100 * operation;  // embedding, loss, the loop around them
   return block * static_cast<double>(shape_.config.layers) + ends;
 }
 
@@ -154,6 +154,14 @@ double TimeModel::optimizer_seconds() const {
   return seconds;
 }
 
+// A CPU does its own host work: nothing overlaps. Loops that read the loss of every micro-batch wait for the
+// device.
+double TimeModel::overlap_exponent() const {
+  if (device_.is_cpu()) return 1;
+  const bool waits = request_.framework == Framework::Transformers || request_.framework == Framework::LitGpt;
+  return waits ? kTrainerOverlap : kQueuedOverlap;
+}
+
 TimeParts TimeModel::predict(const Split& split) const {
   const double length = request_.lengths.expected_longest(split.micro_batch);
   const double tokens = static_cast<double>(split.micro_batch) * length;
@@ -166,7 +174,7 @@ TimeParts TimeModel::predict(const Split& split) const {
   parts.unpacking = steps * unpacking_seconds();
   const double device_time =
       parts.products + parts.attention + parts.elementwise + parts.loss + parts.unpacking;
-  const double overlap = request_.framework == Framework::Transformers ? kTrainerOverlap : kQueuedOverlap;
+  const double overlap = overlap_exponent();
   parts.launch = norm_of(device_time, steps * launch_seconds(), overlap) - device_time;
   parts.optimizer = optimizer_seconds();
   parts.fixed = device_.is_cpu() ? 2e-3 : 8e-3;

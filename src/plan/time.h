@@ -39,6 +39,7 @@ class TimeModel {
   double loss_seconds(double tokens) const;
   double unpacking_seconds() const;
   double launch_seconds() const;
+  double overlap_exponent() const;
   double optimizer_seconds() const;
   double linear_seconds(const LinearShape& linear, double tokens, bool trained, double forward_passes) const;
   double forward_passes() const;  // through a block and micro-batch: 2 with full checkpointing

@@ -104,6 +104,30 @@ TEST(ModelConfig, FamiliesWriteTheSameThingUnderTheirOwnNames) {
   EXPECT_EQ(distil.type_vocabulary, 0);
 }
 
+TEST(ModelConfig, AnEncoderWithADecoderIsRefusedByName) {
+  try {
+    model_config_from_json(parse_json(R"({"model_type": "t5"})", "test"), "config.json");
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Unsupported);
+    EXPECT_NE(e.message().find("encoder with a decoder"), std::string::npos);
+    EXPECT_NE(e.hint().find("bert"), std::string::npos);
+  }
+}
+
+// What Gemma 3's configuration class fills in where a file with a vision tower leaves it out.
+TEST(ModelConfig, AGemma3ThatSeesIsReadByItsTextModel) {
+  const ModelConfig config = model_config_from_json(
+      parse_json(R"({"model_type": "gemma3", "vision_config": {}, "text_config": {"hidden_size": 2560,
+    "intermediate_size": 10240, "num_hidden_layers": 34}})",
+                 "test"),
+      "config.json");
+  EXPECT_EQ(config.head_dim, 256);
+  EXPECT_EQ(config.heads, 8);
+  EXPECT_EQ(config.kv_heads, 4);
+  EXPECT_EQ(config.vocabulary, 262208);
+}
+
 TEST(ModelConfig, KeyValueHeadsMustShareEvenly) {
   Json document = parse_json(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
     "num_attention_heads": 8, "num_key_value_heads": 3, "intermediate_size": 128, "vocab_size": 100})",

@@ -49,6 +49,24 @@ TEST(KnownModels, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters_of("yi-6b"), 6061035520);
   EXPECT_EQ(parameters_of("baichuan2-7b"), 7505973248);
   EXPECT_EQ(parameters_of("chatglm3-6b"), 6243584000);
+  EXPECT_EQ(parameters_of("gemma-3-1b"), 999885952);
+  EXPECT_EQ(parameters_of("qwen3-30b-a3b"), 30532122624);
+  EXPECT_EQ(parameters_of("starcoder2-3b"), 3030371328);
+  EXPECT_EQ(parameters_of("smollm3-3b"), 3075098624);
+  EXPECT_EQ(parameters_of("olmo-2-7b"), 7298617344);
+}
+
+// With the heads that Transformers 4.57 puts on them: its models, built without data, hold as many.
+TEST(KnownModels, EncodersHaveTheirHeads) {
+  const auto with_head = [](std::string_view name, Head head) {
+    return count_parameters(find_model(name), head).total();
+  };
+  EXPECT_EQ(with_head("modernbert-base", Head::SequenceClassification), 149606402);
+  EXPECT_EQ(with_head("modernbert-large", Head::TokenClassification), 395833346);
+  EXPECT_EQ(with_head("deberta-v3-base", Head::SequenceClassification), 184423682);
+  EXPECT_EQ(with_head("deberta-v3-small", Head::TokenClassification), 141305858);
+  EXPECT_EQ(with_head("albert-base-v2", Head::SequenceClassification), 11685122);
+  EXPECT_EQ(with_head("albert-xxlarge-v2", Head::TokenClassification), 205822466);
 }
 
 TEST(KnownModels, EveryLineReadsAndNamesAreUnique) {

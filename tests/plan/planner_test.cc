@@ -64,6 +64,34 @@ TEST(Recommendation, IsTheFastestThatFitsAndSaysWhy) {
   EXPECT_NE(plan.reason.find("4x1"), std::string::npos);
 }
 
+// The number that decides is printed, and nothing that fits shows a peak above the memory there is.
+TEST(Fits, NeverStandsBesideAPeakAboveTheMemory) {
+  for (const char* counter : {"allocated", "reserved", "process"}) {
+    for (std::int64_t gib = 3; gib <= 16; ++gib) {
+      Json request = parse_json(seed("T4"), "test");
+      request["counter"] = counter;
+      request["memory_bytes"] = gib << 30;
+      const Plan plan = plan_of(request.dump());
+      for (const SplitPlan& split : plan.splits) {
+        EXPECT_DOUBLE_EQ(split.needed_bytes.mid, split.memory.needed);
+        EXPECT_EQ(split.fits == Fits::Yes, split.needed_bytes.high <= static_cast<double>(plan.limit_bytes));
+        EXPECT_EQ(split.fits == Fits::No, split.needed_bytes.low > static_cast<double>(plan.limit_bytes));
+        if (split.fits != Fits::Yes) continue;
+        EXPECT_LE(split.peak_bytes.mid, static_cast<double>(plan.limit_bytes)) << counter << gib;
+        EXPECT_LE(split.peak_bytes.high, static_cast<double>(plan.limit_bytes)) << counter << gib;
+      }
+    }
+  }
+}
+
+TEST(Cpu, AMicroBatchCostsTimeOfItsOwnBeforeCalibration) {
+  const Plan plan = plan_of(
+      R"({"model": "minilm-l6", "effective_batch": 32, "seq_len": 128,
+    "gpu": "cpu", "task": "sequence-classification"})");
+  EXPECT_GT(split_of(plan, 1).step_seconds.mid, split_of(plan, 8).step_seconds.mid);
+  EXPECT_EQ(plan.request.compute, ComputeType::Fp32);
+}
+
 TEST(Recommendation, TiesGoToLessMemory) {
   // Large products: every split takes the same time within 2 %.
   const Plan plan = plan_of(
@@ -97,12 +125,37 @@ TEST(NothingFits, ListsChangesThatHelpCheapestFirst) {
   EXPECT_FALSE(plan.recommended);
   EXPECT_FALSE(plan.largest_micro_batch_that_fits);
   ASSERT_FALSE(plan.if_nothing_fits.empty());
-  bool something_fits = false;
   for (const Change& change : plan.if_nothing_fits) {
+    EXPECT_EQ(change.fits, Fits::Yes) << change.change;
     EXPECT_LT(change.peak_bytes.mid, plan.splits.back().peak_bytes.mid) << change.change;
-    something_fits |= change.fits == Fits::Yes;
+    EXPECT_GT(change.step_seconds, 0);
   }
-  EXPECT_TRUE(something_fits);
+}
+
+TEST(NothingFits, SaysHowFarAwayItIsWhereNoChangeIsEnough) {
+  const Plan plan = plan_of(
+      R"({"model": "llama-3.1-70b", "effective_batch": 8, "seq_len": 2048, "gpu": "T4", "weights": "bf16"})");
+  ASSERT_EQ(plan.if_nothing_fits.size(), 1u);
+  EXPECT_EQ(plan.if_nothing_fits[0].fits, Fits::No);
+  EXPECT_NE(plan.if_nothing_fits[0].change.find("qlora"), std::string::npos);
+  EXPECT_NE(plan_text(plan).find("Not enough"), std::string::npos);
+}
+
+// A change is listed with others only when it needs them, and what is listed does what it says.
+TEST(NothingFits, ListsNoChangeThatIsNotNeeded) {
+  const std::string request =
+      R"({"model": "llama-3.1-8b", "effective_batch": 16, "seq_len": 2048, "gpu": "A100-40GB", "weights": "bf16"})";
+  const Plan plan = plan_of(request);
+  EXPECT_TRUE(plan.nothing_fits());
+  ASSERT_FALSE(plan.if_nothing_fits.empty());
+  for (const Change& change : plan.if_nothing_fits) {
+    EXPECT_EQ(change.change.find("lora + method"), std::string::npos) << change.change;
+    if (change.change == "checkpointing full") {
+      const Plan changed = plan_with(request, "checkpointing", "full");
+      EXPECT_NE(changed.splits.back().fits, Fits::No);
+      EXPECT_NEAR(changed.splits.back().memory.reserved, change.peak_bytes.mid, 0.02 * change.peak_bytes.mid);
+    }
+  }
 }
 
 // The lesson's mini challenge: token classification runs out of memory at 512 tokens with micro-batch 8 x 4,

@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/document.h"
@@ -36,11 +37,48 @@ TEST(ParseRequest, AssumesWhatIsLeftOpenAndSaysSo) {
   const Request request = parse_request(minimal(), "request");
   EXPECT_EQ(request.method, Method::Full);
   EXPECT_EQ(request.weights, WeightType::Fp32);
-  bool says_weights = false;
-  for (const auto& [key, value] : request.assumed) says_weights |= key == "weights" && value == "fp32";
-  EXPECT_TRUE(says_weights);
+  bool says_optimizer = false;
+  for (const auto& [key, value] : request.assumed) says_optimizer |= key == "optimizer" && value == "adamw";
+  EXPECT_TRUE(says_optimizer);
   EXPECT_EQ(parse_request(with("method", "qlora"), "request").weights, WeightType::Nf4);
   EXPECT_EQ(parse_request(with("devices", 2), "request").sharding, Sharding::Ddp);
+}
+
+// What the device and the framework cannot compute in is not assumed.
+TEST(ParseRequest, TypesLeftOpenFollowTheDevice) {
+  const auto settled = [](Json request, bool cpu, bool has_bf16) {
+    Request result = parse_request(request, "request");
+    settle_types(result, cpu, has_bf16);
+    return std::pair(result.weights, result.compute);
+  };
+  const Json lora = with("method", "lora");
+  EXPECT_EQ(settled(minimal(), false, true), std::pair(WeightType::Fp32, ComputeType::Bf16));
+  EXPECT_EQ(settled(minimal(), false, false), std::pair(WeightType::Fp32, ComputeType::Fp16));
+  EXPECT_EQ(settled(minimal(), true, true), std::pair(WeightType::Fp32, ComputeType::Fp32));
+  EXPECT_EQ(settled(lora, false, true), std::pair(WeightType::Bf16, ComputeType::Bf16));
+  EXPECT_EQ(settled(lora, false, false), std::pair(WeightType::Fp16, ComputeType::Fp16));
+  EXPECT_EQ(settled(lora, true, false), std::pair(WeightType::Fp32, ComputeType::Fp32));
+  EXPECT_EQ(settled(with("framework", "native"), false, true),
+            std::pair(WeightType::Fp32, ComputeType::Fp32));
+  EXPECT_EQ(settled(with("compute", "bf16"), false, false).second,
+            ComputeType::Bf16);  // asked for: warned about
+  Json native = with("framework", "native");
+  native["compute"] = "bf16";
+  EXPECT_NE(refusal(native).find("fp32"), std::string::npos);
+  native["compute"] = "fp32";
+  native["method"] = "qlora";
+  refusal(native);
+}
+
+TEST(ParseRequest, PreparationForKbitTrainingIsAssumedWhereItIsUsual) {
+  Json request = with("method", "qlora");
+  EXPECT_TRUE(parse_request(request, "request").kbit_preparation);
+  request["weights"] = "int4";  // GPTQ is left alone by it
+  EXPECT_FALSE(parse_request(request, "request").kbit_preparation);
+  request["weights"] = "nf4";
+  request["framework"] = "litgpt";
+  EXPECT_FALSE(parse_request(request, "request").kbit_preparation);
+  refusal(with("kbit_preparation", true));
 }
 
 TEST(ParseRequest, UnknownKeysAndValuesNameTheNearest) {
