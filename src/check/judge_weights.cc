@@ -280,8 +280,8 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
   }
   const std::size_t usual = usual_size(views);
   const double n = window_of(trace) > 0 ? window_of(trace) : static_cast<double>(usual);
-  const bool meant =
-      (scan.accumulates() && trace.speaks_of_accumulation) || trace.micro_loop_named || trace.used_accumulate;
+  const bool meant = (scan.accumulates() && (trace.speaks_of_accumulation || trace.window_by_loop)) ||
+                     trace.micro_loop_named || trace.used_accumulate;
   out.accumulates = out.accumulates || usual >= 2 || meant;
   int drop_line = 0;
   const int dropped = dropped_in_window(trace, views, optimizer, drop_line);
