@@ -5,7 +5,7 @@ batchwright_engine(USES base model hardware data profile run)
 
 if(BATCHWRIGHT_TESTS)
   # The peer is slow under a sanitizer that it knows nothing of, and so is MiniLM: the small models say enough there.
-  set(reference_models --minilm --steps 12 --support ${CMAKE_SOURCE_DIR}/docs/support.md)
+  set(reference_models --minilm --steps 6 --jobs 2 --support ${CMAKE_SOURCE_DIR}/docs/support.md)
   if(NOT BATCHWRIGHT_SANITIZE STREQUAL "")
     set(reference_models --steps 4)
   endif()

@@ -1,6 +1,6 @@
 """Holds batchwright-engine to Transformers and PEFT: losses, every gradient, loss curves, and what it saves.
 
-    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME] [--device cuda]
+    against_transformers.py ENGINE [--minilm | --model FOLDER] [--steps 50] [--only NAME] [--device cuda] [--jobs 1]
                             [--support docs/support.md [--write]]
 
 On small models with random weights of every family (each shows another part of the architecture), and on the model that is named, MiniLM
@@ -8,9 +8,13 @@ being the one of requirements-model.txt. Exit 1 when any comparison misses its b
 """
 import argparse
 import array
+import concurrent.futures
+import contextlib
 import dataclasses
 import importlib.util
+import io
 import json
+import multiprocessing
 import pathlib
 import random
 import shutil
@@ -244,6 +248,28 @@ def in_own_folder(engine, name, case, steps):
     return passed
 
 
+def captured(engine, name, case, steps, device):
+    """in_own_folder in a process of its own: what it printed comes back whole, whoever runs beside it."""
+    globals()["DEVICE"] = device
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        passed = in_own_folder(engine, name, case, steps)
+    return passed, output.getvalue()
+
+
+def run_cases(engine, cases, steps, jobs):
+    if jobs == 1:
+        return {name: in_own_folder(engine, name, case, steps) for name, case in cases.items()}
+    passed = {}
+    # spawn: torch has threads that a fork would leave behind.
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        running = {name: pool.submit(captured, engine, name, case, steps, DEVICE) for name, case in cases.items()}
+        for name, future in running.items():
+            passed[name], text = future.result()
+            print(text, end="", flush=True)
+    return passed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engine", type=pathlib.Path)
@@ -254,6 +280,7 @@ def main():
     parser.add_argument("--support", type=pathlib.Path, help="the table of what passed: fail when it says anything else")
     parser.add_argument("--write", action="store_true", help="write it instead")
     parser.add_argument("--device", default=DEVICE)
+    parser.add_argument("--jobs", type=int, default=1, help="cases at once, each in a process of its own")
     options = parser.parse_args()
     globals()["DEVICE"] = options.device
     cases = {name: dataclasses.replace(case, start=["--random", *case.start]) for name, case in CASES.items()}
@@ -265,7 +292,7 @@ def main():
             cases[f"model-{task}-lora"] = Case(["--base", options.model, "--lora", "16"], "lora", task=task)
     if options.only:
         cases = {name: case for name, case in cases.items() if name.startswith(tuple(options.only.split(",")))}
-    passed = {name: in_own_folder(str(options.engine), name, case, options.steps) for name, case in cases.items()}
+    passed = run_cases(str(options.engine), cases, options.steps, options.jobs)
     failed = [name for name in cases if not passed[name]]
     if options.support and not support.holds(options.support, [(case, passed[name]) for name, case in cases.items()],
                                              options.write):
