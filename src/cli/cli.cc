@@ -39,6 +39,16 @@ const std::vector<Verb>& verbs() {
   return all;
 }
 
+Error unknown_option(const CLI::App& app, const std::string& word, const std::string& otherwise) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::string near = nearest_choice(word.substr(0, word.find('=')), {names.begin(), names.end()});
+  return Error(ErrorKind::Usage, word, "is not an option of this verb",
+               near.empty() ? otherwise : fmt::format("Did you mean {}?", near));
+}
+
 namespace {
 
 std::string overview() {
@@ -121,13 +131,7 @@ Error usage_error(const CLI::App& app, const Verb& verb, const CLI::ParseError& 
       return Error(ErrorKind::Usage, word,
                    fmt::format("is one word too many for `batchwright {}`", verb.name), help);
     }
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-    const std::string near = nearest_choice(word.substr(0, word.find('=')), {names.begin(), names.end()});
-    return Error(ErrorKind::Usage, word, "is not an option of this verb",
-                 near.empty() ? help : fmt::format("Did you mean {}?", near));
+    return unknown_option(app, word, help);
   }
   return Error(ErrorKind::Usage, fmt::format("batchwright {}", verb.name), text, help);
 }

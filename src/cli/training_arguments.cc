@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "cli/verbs.h"
 #include "plan/batch_arithmetic.h"
 
 namespace batchwright::cli {
@@ -30,13 +31,7 @@ void refuse_unknown_options(const CLI::App& app, TrainingArguments& arguments) {
       arguments.has_command = true;
       continue;
     }
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-    const std::string near = nearest_choice(word, {names.begin(), names.end()});
-    throw Error(ErrorKind::Usage, word, "is not an option of this verb",
-                near.empty() ? "Its --help lists the options" : fmt::format("Did you mean {}?", near));
+    throw unknown_option(app, word, "Its --help lists the options");
   }
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace batchwright::cli {
 
@@ -18,5 +21,8 @@ struct Verb {
 
 // In the order in which `batchwright --help` lists them. A verb registers itself by a line in cli.cc.
 const std::vector<Verb>& verbs();
+
+// Usage: `word` is none of the options of `app`; the hint is the option that it is near to, else `otherwise`.
+Error unknown_option(const CLI::App& app, const std::string& word, const std::string& otherwise);
 
 }  // namespace batchwright::cli

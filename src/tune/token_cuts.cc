@@ -37,23 +37,21 @@ std::vector<run::Split> token_cuts(double mean_tokens_of_example, std::int64_t l
   return cuts;
 }
 
-TokenCutState token_cut_state(const SearchOptions& options, const run::Split& chosen,
-                              std::span<const run::Trial> trials) {
+std::optional<run::TrialRequest> next_token_cut_trial(const SearchOptions& options, const run::Split& chosen,
+                                                      std::span<const run::Trial> trials) {
   const std::vector<run::Split>& cuts = options.token_cuts;
-  TokenCutState state{std::nullopt, split_states(cuts, trials)};
   const bool probe = options.probe_longest && options.memory_limit_bytes > 0;
   for (std::size_t i = 0; probe && i < cuts.size(); ++i) {
     run::TrialRequest request = request_of(options, cuts[i]);
     request.batch = "longest";
-    if (has_run(trials, request)) continue;
-    state.next = request;
-    return state;
+    if (!has_run(trials, request)) return request;
   }
+  const std::vector<SplitState> states = split_states(cuts, trials);
   std::vector<run::Split> order;
   for (std::size_t i = 0; i < cuts.size(); ++i) {
-    if (!state.cuts[i].out) order.push_back(cuts[i]);
+    if (!states[i].out) order.push_back(cuts[i]);
   }
-  if (order.empty()) return state;
+  if (order.empty()) return std::nullopt;
   order.insert(order.begin(), chosen);
   for (std::int64_t number = 0; number < kRounds; ++number) {
     // Behind every round that the exact splits could run.
@@ -63,13 +61,11 @@ TokenCutState token_cut_state(const SearchOptions& options, const run::Split& ch
       request.warmup_steps = options.warmup_steps;
       request.steps = options.first_round_steps;
       request.first_step = round.first_window;
-      if (has_run(trials, request)) continue;
-      state.next = request;
-      return state;
+      if (!has_run(trials, request)) return request;
     }
     std::reverse(order.begin(), order.end());
   }
-  return state;
+  return std::nullopt;
 }
 
 }  // namespace batchwright::tune

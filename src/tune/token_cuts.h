@@ -18,11 +18,8 @@ std::vector<run::Split> token_cuts(double mean_tokens_of_example, std::int64_t l
 // Token cuts are timed after the exact splits are settled, in rounds of their own that the chosen exact split
 // runs too: the same windows, interleaved, so that they compare. The cuts are options.token_cuts. Under a
 // memory limit each cut first runs on the longest examples.
-struct TokenCutState {
-  std::optional<run::TrialRequest> next;  // nullopt: nothing more to try
-  std::vector<SplitState> cuts;
-};
-TokenCutState token_cut_state(const SearchOptions& options, const run::Split& chosen,
-                              std::span<const run::Trial> trials);
+// nullopt: nothing more to try.
+std::optional<run::TrialRequest> next_token_cut_trial(const SearchOptions& options, const run::Split& chosen,
+                                                      std::span<const run::Trial> trials);
 
 }  // namespace batchwright::tune

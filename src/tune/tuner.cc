@@ -66,7 +66,7 @@ NextTrial next_trial(const SearchOptions& options, std::span<const run::Split> s
                      std::span<const run::Trial> trials) {
   const SearchState state = search_state(options, splits, trials);
   if (state.next || !state.winner || options.token_cuts.empty()) return {state.next};
-  return {token_cut_state(options, splits[*state.winner], trials).next, true};
+  return {next_token_cut_trial(options, splits[*state.winner], trials), true};
 }
 
 void answer_from(const TuningCache& cache, run::RunFolder& folder, Progress& progress) {
