@@ -126,6 +126,8 @@ Error usage_error(const CLI::App& app, const Verb& verb, const CLI::ParseError& 
                  fmt::format("'{}' is not a number that it can take", value), help);
   }
   if (std::string word = after(text, "not expected: "); !word.empty()) {
+    // The parser lists the values of an unknown option beside it: the option is what went wrong.
+    if (const auto option = word.find("--"); option != std::string::npos) word.erase(0, option);
     word = word.substr(0, word.find(' '));
     if (!word.starts_with("-")) {
       return Error(ErrorKind::Usage, word,

@@ -73,7 +73,10 @@ TEST_F(BadInput, OfOptionsIsRefusedByName) {
       {{"train", model, data, "--effective-batch", "32", "--eval-fraction", "1"}, "--eval-fraction"},
       {{"explain"}, "needs RUN"},
       {{"explain", "nowhere"}, "nowhere: is not a folder"},
-      {{"tnue"}, "Did you mean 'tune'?"}};
+      {{"tnue"}, "Did you mean 'tune'?"},
+      {{"plan", "gpt2", "--gppu", "T4"}, "--gppu: is not an option of this verb. Did you mean --gpu?"},
+      {{"plan", "gpt2", "extra"}, "extra: is one word too many"},
+      {{"tune", "a", "b", "--effective-batch", "3", "--seed", "x"}, "--seed: 'x' is not a number"}};
   for (const Case& wrong : cases) expect_refused(wrong);
 }
 
