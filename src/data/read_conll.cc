@@ -12,12 +12,6 @@
 namespace batchwright::data {
 namespace {
 
-[[noreturn]] void fail(const std::string& subject, std::int64_t line, std::string message,
-                       std::string hint = "") {
-  throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", subject, line), std::move(message),
-              std::move(hint));
-}
-
 std::vector<std::string_view> columns_of(std::string_view line) {
   std::vector<std::string_view> columns;
   constexpr std::string_view kBlanks = " \t\r";
@@ -68,15 +62,16 @@ std::vector<TaggedRow> parse_conll(std::string_view content, const std::string& 
     if (row.words.empty() && line.starts_with("# ") && !is_tag(columns.back())) continue;
     if (width == 0) width = columns.size();
     if (columns.size() < 2) {
-      fail(subject, number, fmt::format("has the word '{}' and no tag", columns[0]),
-           "A line has a word and, in its last column, a tag; a blank line ends a sentence");
+      refuse_line(subject, number, fmt::format("has the word '{}' and no tag", columns[0]),
+                  "A line has a word and, in its last column, a tag; a blank line ends a sentence");
     }
     if (columns.size() != width) {
-      fail(subject, number, fmt::format("has {} columns; the lines before have {}", columns.size(), width));
+      refuse_line(subject, number,
+                  fmt::format("has {} columns; the lines before have {}", columns.size(), width));
     }
     if (!is_tag(columns.back())) {
-      fail(subject, number, fmt::format("has the tag '{}'", columns.back()),
-           "Tags are O, or B-, I-, E-, S-, L- or U- and a type, in the last column");
+      refuse_line(subject, number, fmt::format("has the tag '{}'", columns.back()),
+                  "Tags are O, or B-, I-, E-, S-, L- or U- and a type, in the last column");
     }
     if (row.words.empty()) row.line = number;
     row.words.emplace_back(columns.front());
@@ -120,8 +115,8 @@ LabelMap map_tags(const std::vector<TaggedRow>& rows, const std::vector<std::str
     for (std::size_t i = 0; i < row.tags.size(); ++i) {
       const auto found = classes.find(row.tags[i]);
       if (found == classes.end()) {
-        fail(subject, row.line + static_cast<std::int64_t>(i),
-             fmt::format("tag '{}' is not one of the model's ({})", row.tags[i], some_of(map.names)));
+        refuse_line(subject, row.line + static_cast<std::int64_t>(i),
+                    fmt::format("tag '{}' is not one of the model's ({})", row.tags[i], some_of(map.names)));
       }
       map.class_of_rows.push_back(found->second);
     }

@@ -10,12 +10,6 @@
 namespace batchwright::data {
 namespace {
 
-[[noreturn]] void fail(const std::string& subject, std::int64_t line, std::string message,
-                       std::string hint = "") {
-  throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", subject, line), std::move(message),
-              std::move(hint));
-}
-
 // Takes records off the front of a text, counting lines; RFC 4180, with LF or CRLF and any one-byte
 // delimiter.
 class RecordScanner {
@@ -71,8 +65,8 @@ class RecordScanner {
     for (++at_;;) {
       const std::size_t quote = text_.find('"', at_);
       if (quote == std::string_view::npos) {
-        fail(subject_, opened, "has a quote that is never closed",
-             "A field that begins with \" must end with one; write \"\" for a quote inside it");
+        refuse_line(subject_, opened, "has a quote that is never closed",
+                    "A field that begins with \" must end with one; write \"\" for a quote inside it");
       }
       const std::string_view part = text_.substr(at_, quote - at_);
       line_ += std::count(part.begin(), part.end(), '\n');
@@ -80,8 +74,8 @@ class RecordScanner {
       at_ = quote + 1;
       if (at_ == text_.size() || text_[at_] == delimiter_ || line_ends_at(at_)) return field;
       if (text_[at_] != '"') {
-        fail(subject_, line_, "has text after a closing quote",
-             "A field that begins with \" must end with one; write \"\" for a quote inside it");
+        refuse_line(subject_, line_, "has text after a closing quote",
+                    "A field that begins with \" must end with one; write \"\" for a quote inside it");
       }
       field += '"';
       ++at_;
@@ -99,7 +93,7 @@ void check_header(const std::vector<std::string>& header, const std::string& sub
   for (std::size_t i = 0; i < header.size(); ++i) {
     if (std::find(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(i), header[i]) !=
         header.begin() + static_cast<std::ptrdiff_t>(i)) {
-      fail(subject, line, fmt::format("names column '{}' twice", header[i]));
+      refuse_line(subject, line, fmt::format("names column '{}' twice", header[i]));
     }
   }
 }
@@ -113,8 +107,8 @@ std::optional<std::size_t> find_column(const std::vector<std::string>& header, c
 std::size_t require_column(const std::vector<std::string>& header, const std::string& name,
                            const std::string& subject, std::int64_t line, std::string_view option) {
   if (const auto column = find_column(header, name)) return *column;
-  fail(subject, line, fmt::format("has no column '{}'", name),
-       fmt::format("It has {}; {} names another", fmt::join(header, ", "), option));
+  refuse_line(subject, line, fmt::format("has no column '{}'", name),
+              fmt::format("It has {}; {} names another", fmt::join(header, ", "), option));
 }
 
 }  // namespace
@@ -134,10 +128,11 @@ TextRows parse_delimited(std::string_view content, const std::string& subject, c
   while (scanner.next(fields)) {
     const std::int64_t line = scanner.record_line();
     if (fields.size() != header.size()) {
-      fail(subject, line, fmt::format("has {} fields; the header has {}", fields.size(), header.size()),
-           "A field that holds the delimiter must stand in quotes");
+      refuse_line(subject, line,
+                  fmt::format("has {} fields; the header has {}", fields.size(), header.size()),
+                  "A field that holds the delimiter must stand in quotes");
     }
-    if (fields[label].empty()) fail(subject, line, "is a row without a label");
+    if (fields[label].empty()) refuse_line(subject, line, "is a row without a label");
     out.rows.push_back({.text = std::move(fields[text]),
                         .text_pair = pair ? std::move(fields[*pair]) : std::string(),
                         .label = std::move(fields[label]),

@@ -7,17 +7,14 @@
 namespace batchwright::data {
 namespace {
 
-[[noreturn]] void fail(const std::string& place, std::string message, std::string hint = "") {
-  throw Error(ErrorKind::InvalidInput, place, std::move(message), std::move(hint));
-}
-
 std::string text_of(const Json& object, const std::string& name, const std::string& place) {
   const auto found = object.find(name);
   if (found == object.end()) {
-    fail(place, fmt::format("has no \"{}\"", name),
-         "A row for a language model has \"prompt\" and \"completion\", or a text");
+    refuse_place(place, fmt::format("has no \"{}\"", name),
+                 "A row for a language model has \"prompt\" and \"completion\", or a text");
   }
-  if (!found->is_string()) fail(place, fmt::format("\"{}\" is {}, not text", name, found->type_name()));
+  if (!found->is_string())
+    refuse_place(place, fmt::format("\"{}\" is {}, not text", name, found->type_name()));
   return found->get<std::string>();
 }
 
@@ -32,16 +29,17 @@ Documents parse_documents(std::string_view content, const std::string& subject, 
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string place = fmt::format("{}:{}", subject, number);
     const Json object = parse_json_strictly(line, place);
-    if (!object.is_object()) fail(place, fmt::format("is {}, not an object", object.type_name()));
+    if (!object.is_object()) refuse_place(place, fmt::format("is {}, not an object", object.type_name()));
     Document row;
     row.line = number;
     row.has_prompt = object.contains("prompt") || object.contains("completion");
     if (!out.rows.empty() && row.has_prompt != out.rows.front().has_prompt) {
-      fail(place, fmt::format("has {} prompt, unlike the rows before", row.has_prompt ? "a" : "no"));
+      refuse_place(place, fmt::format("has {} prompt, unlike the rows before", row.has_prompt ? "a" : "no"));
     }
     if (row.has_prompt) row.prompt = text_of(object, "prompt", place);
     row.text = text_of(object, row.has_prompt ? "completion" : columns.text, place);
-    if (row.text.empty()) fail(place, row.has_prompt ? "has an empty completion" : "has an empty text");
+    if (row.text.empty())
+      refuse_place(place, row.has_prompt ? "has an empty completion" : "has an empty text");
     out.rows.push_back(std::move(row));
   }
   return out;

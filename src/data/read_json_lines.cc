@@ -9,10 +9,6 @@
 namespace batchwright::data {
 namespace {
 
-[[noreturn]] void fail(const std::string& place, std::string message, std::string hint = "") {
-  throw Error(ErrorKind::InvalidInput, place, std::move(message), std::move(hint));
-}
-
 std::vector<std::string_view> field_names(const Json& object) {
   std::vector<std::string_view> names;
   for (const auto& [name, value] : object.items()) names.push_back(name);
@@ -31,23 +27,24 @@ std::string text_field(const Json& object, const std::string& name, const std::s
                        std::string_view option) {
   const auto found = object.find(name);
   if (found == object.end()) {
-    fail(place, fmt::format("has no \"{}\"", name), missing_hint(object, name, option));
+    refuse_place(place, fmt::format("has no \"{}\"", name), missing_hint(object, name, option));
   }
-  if (!found->is_string()) fail(place, fmt::format("\"{}\" is {}, not text", name, found->type_name()));
+  if (!found->is_string())
+    refuse_place(place, fmt::format("\"{}\" is {}, not text", name, found->type_name()));
   return found->get<std::string>();
 }
 
 std::string label_field(const Json& object, const std::string& name, const std::string& place) {
   const auto found = object.find(name);
   if (found == object.end() || found->is_null()) {
-    fail(place, fmt::format("is a row without a label (\"{}\")", name),
-         found == object.end() ? missing_hint(object, name, "--label-column") : "");
+    refuse_place(place, fmt::format("is a row without a label (\"{}\")", name),
+                 found == object.end() ? missing_hint(object, name, "--label-column") : "");
   }
   if (found->is_boolean() || found->is_number_integer()) return found->dump();
   if (!found->is_string()) {
-    fail(place, fmt::format("label {} is neither a name nor a whole number", found->dump()));
+    refuse_place(place, fmt::format("label {} is neither a name nor a whole number", found->dump()));
   }
-  if (found->get_ref<const std::string&>().empty()) fail(place, "is a row with an empty label");
+  if (found->get_ref<const std::string&>().empty()) refuse_place(place, "is a row with an empty label");
   return found->get<std::string>();
 }
 
@@ -67,10 +64,10 @@ TextRows parse_json_lines(std::string_view content, const std::string& subject, 
     const std::string place = fmt::format("{}:{}", subject, number);
     const Json object = parse_json_strictly(line, place);
     if (!object.is_object()) {
-      fail(place,
-           fmt::format("is {}, not an object with \"{}\" and \"{}\"", object.type_name(), columns.text,
-                       columns.label),
-           "A data file has one JSON object a line");
+      refuse_place(place,
+                   fmt::format("is {}, not an object with \"{}\" and \"{}\"", object.type_name(),
+                               columns.text, columns.label),
+                   "A data file has one JSON object a line");
     }
     TextRow row;
     row.line = number;
@@ -78,8 +75,8 @@ TextRows parse_json_lines(std::string_view content, const std::string& subject, 
     const bool has_pair = object.contains(columns.text_pair);
     if (out.rows.empty()) out.has_pairs = has_pair;
     if (has_pair != out.has_pairs) {
-      fail(place,
-           fmt::format("{} \"{}\", unlike the rows before", has_pair ? "has" : "has no", columns.text_pair));
+      refuse_place(place, fmt::format("{} \"{}\", unlike the rows before", has_pair ? "has" : "has no",
+                                      columns.text_pair));
     }
     if (has_pair) row.text_pair = text_field(object, columns.text_pair, place, "--text-pair-column");
     row.label = label_field(object, columns.label, place);

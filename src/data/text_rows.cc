@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -17,12 +18,20 @@ void require_utf8(std::string_view content, const std::string& subject) {
   const std::size_t bad = invalid_utf8_at(content);
   if (bad == std::string_view::npos) return;
   const auto line = 1 + std::count(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
-  throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", subject, line),
+  refuse_line(subject, line,
               fmt::format("is not valid UTF-8 (byte 0x{:02x})", static_cast<unsigned char>(content[bad])),
               "Convert the file, for example with iconv -f latin1 -t utf-8");
 }
 
 }  // namespace
+
+void refuse_place(const std::string& place, std::string message, std::string hint) {
+  throw Error(ErrorKind::InvalidInput, place, std::move(message), std::move(hint));
+}
+
+void refuse_line(const std::string& subject, std::int64_t line, std::string message, std::string hint) {
+  refuse_place(fmt::format("{}:{}", subject, line), std::move(message), std::move(hint));
+}
 
 std::string lower_extension(const std::filesystem::path& path) {
   std::string extension = path.extension().string();

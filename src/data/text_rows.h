@@ -30,6 +30,11 @@ struct TextRows {
   bool has_pairs = false;
 };
 
+// Throws InvalidInput for a fault of a data file, at "file:line" or wherever in it.
+[[noreturn]] void refuse_place(const std::string& place, std::string message, std::string hint = "");
+[[noreturn]] void refuse_line(const std::string& subject, std::int64_t line, std::string message,
+                              std::string hint = "");
+
 // ".jsonl": the ending of a file's name in lower case.
 std::string lower_extension(const std::filesystem::path& path);
 

@@ -15,16 +15,8 @@ namespace batchwright::run {
 namespace {
 
 // Real failures of a real script: what the trial's outcome says, and what is left behind.
-class ScriptFailures : public ::testing::Test {
+class ScriptFailures : public WithTorch {
  protected:
-  void SetUp() override {
-    static const bool has_torch = [] {
-      ProcessOptions options;
-      options.command = {python_for_tests(), "-c", "import torch"};
-      return run_captured(options, std::chrono::seconds(120)).status.succeeded();
-    }();
-    if (!has_torch) GTEST_SKIP() << "no torch in " << python_for_tests();
-  }
   Trial fail(const std::string& how, Patience patience = {120, 120, 60, 10}) {
     settings.script.words.insert(
         settings.script.words.end(),

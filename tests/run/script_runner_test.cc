@@ -12,17 +12,9 @@
 namespace batchwright::run {
 namespace {
 
-// Real torch in a real child: skipped where the test environment has none.
-class ScriptTrials : public ::testing::Test {
+// Trials of a real script.
+class ScriptTrials : public WithTorch {
  protected:
-  void SetUp() override {
-    static const bool has_torch = [] {
-      ProcessOptions options;
-      options.command = {python_for_tests(), "-c", "import torch"};
-      return run_captured(options, std::chrono::seconds(120)).status.succeeded();
-    }();
-    if (!has_torch) GTEST_SKIP() << "no torch in " << python_for_tests();
-  }
   ScriptSettings settings(std::vector<std::string> more = {}) {
     ScriptSettings result;
     result.script.words = {python_for_tests(), source_folder() + "/tests/run/train_script.py", "{micro}",

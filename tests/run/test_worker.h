@@ -1,13 +1,16 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "paths.h"
 #include "run/worker.h"
 
@@ -46,5 +49,18 @@ inline bool is_running(pid_t id) {
   const auto at = text.rfind(')');
   return at != std::string::npos && text.size() > at + 2 && text[at + 2] != 'Z';
 }
+
+// Real torch in a real child: skipped where the test environment has none.
+class WithTorch : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    static const bool has_torch = [] {
+      ProcessOptions options;
+      options.command = {python_for_tests(), "-c", "import torch"};
+      return run_captured(options, std::chrono::seconds(120)).status.succeeded();
+    }();
+    if (!has_torch) GTEST_SKIP() << "no torch in " << python_for_tests();
+  }
+};
 
 }  // namespace batchwright::run
