@@ -93,7 +93,12 @@ ConfigResult check_configurations(const std::vector<ConfigText>& texts,
     } else if (text.form == ConfigForm::Python) {
       own = read_python_sections(text.text, text.file, text.first_line);
       for (Section& section : own) {
-        if (text.settings_module && own.size() == 1 && section.has("variables")) section.marks = {"document"};
+        if (!text.settings_module || own.size() != 1 || !section.has("variables")) continue;
+        section.marks = {"document"};
+        // nanoGPT's: its accumulation steps are those of all processes together.
+        if (text.text.find("block_size") != std::string_view::npos &&
+            text.text.find("max_iters") != std::string_view::npos)
+          section.marks.push_back("nanogpt");
       }
     } else {
       try {

@@ -247,6 +247,15 @@ void check_divisibility(const Run& run, const std::vector<std::string>& files, F
     f.consequence = "the remainder is dropped: every optimizer step sees fewer examples than asked";
     f.fix = "a global batch that micro-batch x processes divides";
   }
+  const Setting* shared = run.arguments.find(Q::Accumulation);
+  if (run.arguments.has("nanogpt") && shared != nullptr && shared->number && processes &&
+      std::fmod(*shared->number, *processes) != 0) {
+    Finding& f = found.add("not_divisible", *shared);
+    f.what = fmt::format("{:g} accumulation steps are shared by {} processes, which do not divide them",
+                         *shared->number, how_many_processes(run, processes, files));
+    f.consequence = "train.py stops with an assertion before the first step";
+    f.fix = fmt::format("gradient_accumulation_steps = {}", nearest_exact(*shared->number, *processes));
+  }
   const Setting* global = run.arguments.find(Q::GlobalBatch);
   if (global == nullptr) {
     for (const Setting& setting : run.remarks) {

@@ -41,10 +41,14 @@ Known with_default(Known written, const Run& run, double fallback) {
 double model_parallel(const Run& run) {
   double product = 1;
   std::set<std::string> seen;
-  for (auto it = run.arguments.settings.rbegin(); it != run.arguments.settings.rend(); ++it) {
-    if (it->quantity == Q::ModelParallel && seen.insert(normal_key(it->key)).second)
-      product *= std::max(1.0, it->number.value_or(1));
-  }
+  const auto take = [&](const std::vector<Setting>& settings) {
+    for (auto it = settings.rbegin(); it != settings.rend(); ++it) {
+      if (it->quantity == Q::ModelParallel && seen.insert(normal_key(it->key)).second)
+        product *= std::max(1.0, it->number.value_or(1));
+    }
+  };
+  take(run.arguments.settings);
+  if (run.engine) take(run.engine->settings);
   return product;
 }
 
@@ -114,6 +118,8 @@ Known Run::processes() const {
     if (has_arguments()) all = devices(arguments);
     if (!all && all.from == nullptr && accelerate && (!launch || launch->has("launcher:accelerate")))
       all = known(accelerate->find(Q::Processes));
+    // GPT-NeoX writes the devices into the engine's document.
+    if (!all && all.from == nullptr && engine && !launch) all = devices(*engine);
     const bool launcher_decides =
         launch && (launch->has("launcher:torchrun") || launch->has("launcher:python"));
     if (!all && all.from == nullptr && !launcher_decides) {

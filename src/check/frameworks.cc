@@ -26,6 +26,7 @@ bool Library::accelerate_method(Value& object, std::string_view name, Arguments&
     out = object_value(Role::NoSync);
     const Value* enabled = name == "no_backward_sync" ? arguments.get(1, "enabled") : nullptr;
     const auto known = enabled ? m.truth(*enabled) : std::optional<bool>(true);
+    if (!known) m.trace_.open_exchange = true;
     out.heap->count = known && !*known ? -1 : 0;
     return true;
   }

@@ -60,7 +60,8 @@ void judge_exchange(const Trace& trace, Judgement& out) {
     }
   }
   // One step without exchange may be the flush of a tail; most of them are not.
-  if (steps > 0 && unsynced * 2 > steps) add_finding(out, make_finding("no_sync_inverted", line));
+  if (steps > 0 && unsynced * 2 > steps && !trace.open_exchange)
+    add_finding(out, make_finding("no_sync_inverted", line));
   if (trace.used_fsdp) add_finding(out, make_finding("fsdp_no_sync_memory", trace.context_line));
 }
 

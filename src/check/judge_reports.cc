@@ -21,31 +21,37 @@ struct Shown {
   int times = 0;
 };
 
-// The trained losses: a report of anything else is none of our business.
-std::set<int> trained_lines(const Trace& trace) {
-  std::set<int> lines;
+// The trained losses, by where they are written: a report of anything else is none of our business.
+std::set<std::pair<int, const Expr*>> trained_losses(const Trace& trace) {
+  std::set<std::pair<int, const Expr*>> places;
   for (const Event& event : trace.events)
     if (event.kind == EventKind::Backward)
-      for (const Term& term : event.terms)
-        lines.insert(trace.symbols[static_cast<std::size_t>(term.symbol)].line);
-  return lines;
+      for (const Term& term : event.terms) {
+        const Symbol& symbol = trace.symbols[static_cast<std::size_t>(term.symbol)];
+        places.emplace(symbol.line, symbol.origin);
+      }
+  return places;
 }
 
 void judge_logs(const Trace& trace, double n, Judgement& out) {
-  const auto trained = trained_lines(trace);
+  const auto trained = trained_losses(trace);
   std::map<int, Shown> by_line;
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::Report) continue;
-    double sum = 0;
+    std::map<int, double> by_stamp;  // parts of one micro-batch's loss have one weight
     bool divided = true, multiplied = true, ours = true;
     for (const Term& term : event.terms) {
       const Symbol& symbol = trace.symbols[static_cast<std::size_t>(term.symbol)];
-      ours = ours && trained.count(symbol.line) && !symbol.count && !term.normalised && !term.scaled;
-      sum += term.window * std::fabs(term.averaged);
+      ours = ours && trained.count({symbol.line, symbol.origin}) && !symbol.count && !term.normalised &&
+             !term.scaled;
+      double& weight = by_stamp[symbol.stamp];
+      weight = std::max(weight, term.window * std::fabs(term.averaged));
       divided = divided && term.window < 0.7;
       multiplied = multiplied && term.window > 1.5;
     }
     if (!ours || event.terms.empty()) continue;
+    double sum = 0;
+    for (const auto& [stamp, weight] : by_stamp) sum += weight;
     Shown& shown = by_line[event.line];
     shown.largest = std::max(shown.largest, sum);
     shown.smallest = std::min(shown.smallest, sum);

@@ -23,6 +23,7 @@ struct Library {
   void clip(int line, bool unscales);
   void apply(const Terms& gradient, int optimizer, int line);  // a step on gradients held in variables
   Terms note_gradient(const Value& loss, const Expr* origin);  // ... which were computed from this loss
+  void collect(Terms gradient, int optimizer);                 // what optax.MultiSteps does with it
   void schedule_step(const Value& scheduler, int line);
   void report(const Value& value, int line);
   void report_returned(const Value& value, int line);

@@ -44,6 +44,12 @@ bool Library::constructor(const std::string& dotted, std::string_view name, Argu
                                        is_one_of(name, {"adamw", "adam", "sgd", "lion"}))) {
     out = object_value(Role::Optimizer);
     out.heap->id = new_optimizer("optax");
+    const auto take = [&](const Value& value) {
+      if (value.is(Type::Object) && value.heap->role == Role::Scheduler)
+        m.inner_schedules_.push_back(value.heap->id);
+    };
+    for (const Value& value : arguments.positional) take(value);
+    for (const auto& [key, value] : arguments.keywords) take(value);
     return true;
   }
   const Role role = role_of_constructor(dotted);

@@ -93,6 +93,10 @@ bool Library::builtin(std::string_view name, Arguments& arguments, Value& out) {
     out = Value{};
     return true;
   }
+  if (name == "no_sync" && given.empty()) {  // context = model.no_sync if ... else nullcontext
+    out = object_value(Role::NoSync);
+    return true;
+  }
   if (name == "nullcontext" || name == "suppress") {
     out = object_value(Role::OtherContext);
     return true;

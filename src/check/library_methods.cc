@@ -242,7 +242,11 @@ bool Library::report_method(Value& object, std::string_view name, Arguments& arg
       is_one_of(name, {"info", "debug", "log", "add_scalar", "add_scalars", "set_postfix", "set_description",
                        "set_postfix_str", "write", "print", "log_metrics", "log_metric", "log_dict", "add",
                        "warning", "log_scalar", "scalar", "log_loss", "track"}) ||
-      (name == "update" && !object.has_terms());
+      (name == "update" && !object.has_terms()) ||
+      (is_one_of(name, {"register", "record", "append", "put", "observe", "store"}) && object.opaque() &&
+       object.name && !object.has_terms() &&
+       contains_any(lower(last_part(*object.name)),
+                    {"report", "meter", "track", "logger", "record", "monitor", "writer", "metric"}));
   if (!shows) return false;
   for (const Value& value : arguments.positional) report(value, m.line_);
   for (const auto& [key, value] : arguments.keywords) report(value, m.line_);
@@ -320,7 +324,11 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     Value gradient = arguments.get(0, "grads") ? *arguments.get(0, "grads") : Value{};
     if (gradient.is(Type::Iterator) && !gradient.heap->items.empty()) gradient = gradient.heap->items[0];
     if (gradient.is(Type::Iterator) && !gradient.heap->items.empty()) gradient = gradient.heap->items[0];
-    apply(m.terms_of(gradient, arguments.call), role == Role::Optimizer ? optimizer_id(object) : -1, m.line_);
+    Terms terms = m.terms_of(gradient, arguments.call);
+    if (m.multi_steps_ > 0 && role != Role::Optimizer)  // a TrainState whose optimizer is MultiSteps
+      collect(std::move(terms), optimizer_id(m.named("MultiSteps")));
+    else
+      apply(terms, role == Role::Optimizer ? optimizer_id(object) : -1, m.line_);
     out = m.named("state");
     return true;
   }
@@ -336,20 +344,12 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
   const bool transforms = role == Role::Optimizer || (given.size() >= 2 && m.scan_.mentions("apply_updates"));
   if (transforms && name == "update" && !given.empty() &&
       (given[0].has_terms() || given[0].is(Type::Sequence))) {
-    if (m.multi_steps_ >
-        0) {  // optax.MultiSteps: the mean of k gradients at every k-th call, zero between them
-      Terms terms = m.terms_of(
-          given[0].is(Type::Sequence) && !given[0].heap->items.empty() ? given[0].heap->items[0] : given[0],
-          arguments.call);
-      auto& buffer = m.buffers_[static_cast<std::size_t>(optimizer_id(object))];
-      for (Term& term : terms) {
-        term.window /= m.multi_steps_;
-        buffer.terms.push_back(term);
-      }
-      if (++m.multi_updates_ % static_cast<int>(m.multi_steps_) == 0) {
-        step(optimizer_id(object), m.line_, false);
-        buffer.terms.clear();
-      }
+    if (m.multi_steps_ > 0) {
+      collect(
+          m.terms_of(given[0].is(Type::Sequence) && !given[0].heap->items.empty() ? given[0].heap->items[0]
+                                                                                  : given[0],
+                     arguments.call),
+          optimizer_id(object));
       out = sequence_value({number_value(0), m.named("opt_state")});
     } else {
       out = sequence_value({given[0], m.named("opt_state")});

@@ -30,7 +30,9 @@ Value Library::length(const Value& value, const Expr* call) {
   if (contains_any(word, {"param", "vars", "variables", "grads", "layers", "modules"}))
     return number_value(1);
   const double open = m.open_length(value, text);
-  if (contains_any(word, {"micro", "chunk", "split", "accum", "shard"}))
+  // len(chunks) counts micro-batches, len(chunk) the examples of one.
+  if (contains_any(word, {"micro", "chunk", "split", "accum", "shard"}) &&
+      (word.ends_with("s") || contains_any(word, {"accum", "list", "split"})))
     return number_value(open, kAccumulation);
   if (open == m.world_.epoch_length()) return number_value(open * share, kLength);
   return number_value(value.number > 0 ? value.number : 8, kBatchSize);

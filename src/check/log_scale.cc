@@ -92,6 +92,12 @@ void too_low(const LoggedRun& run, const FirstLoss& first, double reference, con
     f.consequence = "an untrained model cannot start so low: the loss carries a constant factor";
 }
 
+// Accumulation steps that nobody wrote down are mostly a power of two.
+bool looks_like_steps(double factor) {
+  const double power = std::exp2(std::round(std::log2(factor)));
+  return power >= 4 && power <= 1024 && within_factor(factor, power, 0.1);
+}
+
 // How near a ratio must come to a small number of accumulation steps: a training loss of twice the evaluation
 // loss has other causes too (augmentation, dropout, easier held-out data), one of eight times has none.
 double chance(double accumulation) { return accumulation < 2.5 ? 0.12 : accumulation < 3.5 ? 0.2 : 0.33; }
@@ -166,7 +172,8 @@ void check_against_evaluation(const LoggedRun& run, FindingList& found) {
     const bool steady = early.size() >= 2 && spread < 1.25 && ratio >= 1.9;
     const bool by_processes = w >= 2 && within_factor(ratio, w, 0.15);
     if (steady || by_processes)
-      report("loss_constant_factor",
+      report(!by_processes && !run.accumulation && looks_like_steps(ratio) ? "loss_times_accum"
+                                                                           : "loss_constant_factor",
              by_processes
                  ? fmt::format("that is the {:g} processes: the loss is multiplied by the world size", w)
                  : "one constant stands between the two");
@@ -177,9 +184,11 @@ void check_against_evaluation(const LoggedRun& run, FindingList& found) {
           fmt::format("that is 1/{:g} of the accumulation steps: the reported loss is divided once too often",
                       a));
     const bool by_processes = w >= 2 && within_factor(ratio * w, 1, 0.12);
-    const bool steady = early.size() >= 3 && spread < 1.15 && ratio < 0.55;
+    const bool steady = (early.size() >= 3 && spread < 1.15 && ratio < 0.55) ||
+                        (early.size() >= 2 && spread < 1.25 && ratio < 0.3);
     if (by_processes || steady)
-      report("loss_constant_factor",
+      report(!by_processes && !run.accumulation && looks_like_steps(1 / ratio) ? "log_divided_twice"
+                                                                               : "loss_constant_factor",
              by_processes
                  ? fmt::format("that is 1/{:g} of the processes: the loss is divided by the world size", w)
                  : "one constant stands between the two");

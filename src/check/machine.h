@@ -125,6 +125,7 @@ class Machine {
   void tag_by_name(std::string_view name, Value& value, const Expr* source);
   void note_effective_batch(const Value& steps);
   void define(const Stmt* statement);
+  bool asks_of_set_up(const Expr* condition);
   bool decide(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
   bool decide_open(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
 
@@ -143,6 +144,7 @@ class Machine {
   Value evaluate_name(const Expr* expression);
   Value evaluate_attribute(const Expr* expression);
   Value attribute_of(const Value& object, std::string_view name, const Expr* expression);
+  Value set_elsewhere(const Value& object, std::string_view name);
   Value evaluate_subscript(const Expr* expression);
   Value evaluate_unary(const Expr* expression);
   Value evaluate_compare(const Expr* expression);
@@ -183,7 +185,7 @@ class Machine {
   std::string identity_of(const Value& value) const;
   void freeze(std::string_view module, const Value& requires_grad);
   Value instance(const Stmt* owner);
-  bool contains_loop(const Stmt* statement) const;
+  bool contains_loop(const Stmt* statement, int depth = 0) const;
   const Value* method_of(const Value& object, std::string_view name, Value& made);
 
   std::shared_ptr<Scope> new_scope(std::shared_ptr<Scope> parent);
@@ -219,6 +221,7 @@ class Machine {
   std::vector<Value> yields_;
   std::vector<std::vector<const std::string*>> owned_;  // by optimizer: its modules; empty: not known
   AccelerateState accelerate_;
+  std::vector<int> inner_schedules_;  // optax schedules that an optimizer was made with
   int dynamic_count_ = 5, engine_micro_steps_ = 0, multi_updates_ = 0;
   double engine_steps_ = 0,
          multi_steps_ = 0;      // N of a DeepSpeed engine (0: not told) and of optax.MultiSteps

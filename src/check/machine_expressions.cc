@@ -8,6 +8,15 @@ namespace {
 
 using Type = Value::Type;
 
+// What a class body assigns to a name.
+const Expr* class_attribute(const Stmt* type, std::string_view name) {
+  for (const Stmt* statement : type->body)
+    if (statement->kind == StmtKind::Assign && statement->targets.size() == 1 && statement->value &&
+        statement->targets[0]->text == name)
+      return statement->value;
+  return nullptr;
+}
+
 bool is_tensor_view(std::string_view name) {
   return name == "data" || name == "loss" || name == "logits" || name == "T" || name == "real";
 }
@@ -71,7 +80,10 @@ Value Machine::evaluate(const Expr* expression) {
     case ExprKind::Compare:
       return evaluate_compare(expression);
     case ExprKind::Conditional: {
-      const auto effects = [&](const Expr* side) { return scan_.effects(side) | kDoesDivide; };
+      const auto effects = [&](const Expr* side) {
+        const bool context = contains_any(side->source, {"no_sync", "no_backward_sync"});
+        return scan_.effects(side) | kDoesDivide | (context ? kEntersContext : 0u);
+      };
       const bool first =
           decide(expression->kids[1], effects(expression->kids[0]), effects(expression->kids[2]));
       return evaluate(expression->kids[first ? 0 : 2]);
@@ -163,10 +175,15 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
       Value made;
       if (const Value* method = method_of(object, name, made)) return *method;
       if (object.heap->definition)
-        for (const Stmt* statement : object.heap->definition->body)
-          if (statement->kind == StmtKind::Assign && statement->targets.size() == 1 &&
-              statement->targets[0]->text == name)
-            return evaluate(statement->value);
+        if (const Expr* written = class_attribute(object.heap->definition, name)) {
+          Value value = evaluate(written);
+          tag_by_name(name, value, written);
+          return value;
+        }
+      if (Value value = set_elsewhere(object, name); !value.opaque()) {
+        object.heap->fields[std::string(name)] = value;
+        return value;
+      }
       return named("self." + std::string(name));
     }
     Value inner = named("." + std::string(name));
@@ -180,6 +197,13 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
     return {};
   }
   if (object.is(Type::Class)) {
+    const auto found = object.heap->fields.find(name);
+    if (found != object.heap->fields.end()) return found->second;
+    if (const Expr* written = class_attribute(object.heap->definition, name)) {
+      Value value = evaluate(written);
+      tag_by_name(name, value, written);
+      return value;
+    }
     if (const Stmt* method = scan_.find_method(object.heap->definition, name)) {
       Value function;
       function.type = Type::Function;
@@ -188,10 +212,10 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
       function.heap->scope = globals_;
       return function;
     }
-    return {};
+    return named(std::string(object.heap->definition->text) + "." + std::string(name));
   }
   if (object.has_terms()) {
-    if (names_accumulation(name)) return named(std::string(name));
+    if (names_accumulation(name) || name == "no_sync") return named(std::string(name));
     if (contains_any(name, {"aux", "router", "balanc", "z_loss"})) return symbol_value(expression);
     if (is_tensor_view(name) || contains_any(name, {"loss"})) {
       Value same = object;
@@ -204,6 +228,38 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
     const auto set = paths_.find(path);
     if (set != paths_.end()) return set->second;
     return named(std::move(path));
+  }
+  return {};
+}
+
+// What a method other than __init__ sets an attribute to, where its class is run by a framework that calls
+// compile(), build() or setup() first.
+Value Machine::set_elsewhere(const Value& object, std::string_view name) {
+  const Stmt* type = object.heap->definition;
+  if (!type || depth_ > 12) return {};
+  for (const Stmt* method : type->body) {
+    if (method->kind != StmtKind::Function || method->parameters.empty() ||
+        !contains_any(lower(method->text), {"compile", "build", "setup", "make", "init", "prepare", "reset",
+                                            "configure", "on_train_start", "on_fit_start", "create"}) ||
+        method->text == "__init__")
+      continue;
+    for (const Stmt* statement : method->body) {
+      if (statement->kind != StmtKind::Assign || !statement->value || statement->targets.size() != 1)
+        continue;
+      const Expr* target = statement->targets[0];
+      if (target->kind != ExprKind::Attribute || target->text != name ||
+          target->kids[0]->source != method->parameters[0].name)
+        continue;
+      const auto caller = scope_;
+      scope_ = new_scope(globals_);
+      scope_->set(method->parameters[0].name, object);
+      ++depth_;
+      Value value = evaluate(statement->value);
+      --depth_;
+      scope_ = caller;
+      tag_by_name(name, value, statement->value);
+      return value;
+    }
   }
   return {};
 }
@@ -231,6 +287,9 @@ Value Machine::evaluate_subscript(const Expr* expression) {
   }
   for (std::size_t i = 2; i < expression->kids.size(); ++i) evaluate(expression->kids[i]);
   const Value index = evaluate(key);
+  if (expression->kids[0]->text == "shape" && !object.is(Type::Number) && index.is(Type::Number) &&
+      index.number == 0)
+    return number_value(8, kBatchSize);  // as x.size(0)
   if (object.is(Type::Sequence)) {
     const auto& items = object.heap->items;
     if (items.empty()) return {};

@@ -8,6 +8,19 @@ namespace batchwright::check {
 
 using Type = Value::Type;
 
+namespace {
+
+// Whether the left side measures something: len(x), x.size(0), x.shape[0].
+bool is_own_size(const Expr* division) {
+  const Expr* left = division && division->kids.size() == 2 ? division->kids[0] : nullptr;
+  if (!left) return false;
+  if (left->kind == ExprKind::Call)
+    return is_one_of(left->kids.empty() || !left->kids[0] ? "" : left->kids[0]->text, {"len", "size"});
+  return left->kind == ExprKind::Subscript && left->source.find(".shape[") != std::string_view::npos;
+}
+
+}  // namespace
+
 Value Machine::evaluate_unary(const Expr* expression) {
   const Value value = evaluate(expression->kids.empty() ? nullptr : expression->kids[0]);
   if (expression->text == "not") {
@@ -119,6 +132,9 @@ Value Machine::binary(std::string_view op, const Value& left, const Value& right
     if ((op == "/" || op == "//") && (x->taint & kAccumulation) && (y->taint & (kWorld | kLocalWorld)))
       taint = x->taint;
     // A ratio of batch sizes counts the micro-batches of a batch, or is one micro-batch's share of it.
+    if (op == "/" && (x->taint & kBatchSize) && is_own_size(expression) &&
+        !contains_any(lower(expression->kids[1]->source), {"micro", "chunk", "sub", "per_"}))
+      return arithmetic(op, x->number, y->number, kGlobalBatch);  // len(micro) / batch: its share
     if ((op == "/" || op == "//") && (x->taint & kBatchSize) && (y->taint & kBatchSize) &&
         x->number != y->number)
       taint = static_cast<std::uint16_t>((taint & ~(kBatchSize | kWorld | kLocalWorld)) | kAccumulation);
@@ -128,6 +144,10 @@ Value Machine::binary(std::string_view op, const Value& left, const Value& right
   if (additive && (a.has_terms() || b.has_terms())) return add(a, b, op == "+" ? 1 : -1, expression);
   if (op == "/" || op == "//") {
     if (a.has_terms()) return scale_by(a, b, true, expression);
+    // Something unknown, or a loss from elsewhere, that is divided by N is a loss.
+    if (op == "/" && a.opaque() && y && (y->taint & kAccumulation) &&
+        (!a.name || contains_any(lower(last_part(*a.name)), {"loss", "cost", "objective"})))
+      return scale_by(a, *y, true, expression);
     if (b.has_terms() && is_count(b)) return b;  // 1 / count: what it scales is divided by the count
     return b.has_terms() ? symbol_value(expression) : Value{};
   }

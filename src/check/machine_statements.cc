@@ -108,9 +108,25 @@ void Machine::define(const Stmt* statement) {
   scope_->set(statement->text, std::move(made));
 }
 
+// Whether all that is open in a condition is how the program was launched, not where in a window it is.
+bool Machine::asks_of_set_up(const Expr* condition) {
+  const bool joins = condition->kind == ExprKind::Binary || condition->kind == ExprKind::Unary;
+  if (joins && is_one_of(condition->text, {"and", "or", "not"})) {
+    for (const Expr* part : condition->kids)
+      if (part && !asks_of_set_up(part)) return false;
+    return true;
+  }
+  return truth(evaluate(condition)) ||
+         contains_any(lower(condition->source),
+                      {"isinstance", "hasattr", "ddp", "distributed", "world", "rank", "gpu", "parallel",
+                       "is_initialized", "fsdp", "engine", "deepspeed", "use_", "strategy", "none"});
+}
+
 bool Machine::decide(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects) {
   const auto known = truth(evaluate(condition));
   if (known) return *known;
+  if (((then_effects | else_effects) & kEntersContext) && !asks_of_set_up(condition))
+    trace_.open_exchange = true;
   return decide_open(condition, then_effects, else_effects);
 }
 
@@ -226,6 +242,7 @@ void Machine::tag_by_name(std::string_view name, Value& value, const Expr* sourc
     if (value.taint & kIndex) return;
     // N = 1 is accumulation switched off, and a large N would only make the simulation long.
     if (literal && value.number >= 1) value.number = world_.accumulation;
+    if (value.taint == kBatchSize) value = number_value(world_.accumulation);  // x.shape[0] of stacked ones
     if (value.number == 0 && literal) return;
     value.taint |= kAccumulation;
     if (!literal && value.number < 2) value.number = world_.accumulation;
@@ -321,7 +338,7 @@ void Machine::assign_attribute(const Expr* target, Value value) {
     return;
   }
   tag_by_name(name, value, nullptr);
-  if (object.is(Type::Object) || object.is(Type::Dict)) {
+  if (object.is(Type::Object) || object.is(Type::Dict) || object.is(Type::Class)) {
     object.heap->fields[std::string(name)] = std::move(value);
   } else if (object.opaque() && object.name) {
     paths_[*object.name + "." + std::string(name)] = std::move(value);

@@ -1,10 +1,12 @@
 // Where a simulation starts: the module itself, a function that another file would call, or a framework's
 // hooks.
+#include <algorithm>
 #include <cmath>
 
 #include "check/library.h"
 #include "check/machine.h"
 #include "check/roles.h"
+#include "check/walk.h"
 
 namespace batchwright::check {
 namespace {
@@ -92,11 +94,7 @@ void Machine::run_root(const Definition& root) {
   for (const auto& parameter : root.function->parameters) per_epoch = per_epoch || parameter.name == "epoch";
   // A method that handles one batch is called by a loop elsewhere.
   bool has_loop = false;
-  for (const Stmt* statement : root.function->body)
-    has_loop = has_loop || ((statement->kind == StmtKind::For || statement->kind == StmtKind::While ||
-                             statement->kind == StmtKind::With || statement->kind == StmtKind::If ||
-                             statement->kind == StmtKind::Try) &&
-                            contains_loop(statement));
+  for (const Stmt* statement : root.function->body) has_loop = has_loop || contains_loop(statement);
   const int calls = !has_loop ? static_cast<int>(world_.epoch_length()) : per_epoch ? 2 : 1;
   for (int i = 0; i < calls && budget_ > 0; ++i) {
     Arguments arguments = open(root.function, root.owner != nullptr);
@@ -106,6 +104,9 @@ void Machine::run_root(const Definition& root) {
                                "iter_num"}) &&
             !names_accumulation(key))
           value = number_value(i, kIndex);
+      // Ignite's engine counts from 1 by the time it calls the handler.
+      for (const auto& parameter : root.function->parameters)
+        paths_[std::string(parameter.name) + ".state.iteration"] = number_value(i + 1, kIndex);
       stamp_ = ++stamps_;
       ++loops_;
     }
@@ -134,14 +135,23 @@ void Machine::run_returned(const Value& function) {
   trace_.endless = true;
 }
 
-bool Machine::contains_loop(const Stmt* statement) const {
+// Whether a statement, or a function of the file that it calls, loops over backward passes.
+bool Machine::contains_loop(const Stmt* statement, int depth) const {
+  if (statement->kind == StmtKind::Function || statement->kind == StmtKind::Class) return false;
   if (statement->kind == StmtKind::For || statement->kind == StmtKind::While)
     return scan_.effects(statement->body) & kDoesBackward;
-  for (const Stmt* inner : statement->body)
-    if (contains_loop(inner)) return true;
-  for (const Stmt* inner : statement->orelse)
-    if (contains_loop(inner)) return true;
-  return false;
+  const auto any_of = [&](const std::vector<Stmt*>& block, int deeper) {
+    return std::any_of(block.begin(), block.end(),
+                       [&](const Stmt* inner) { return contains_loop(inner, deeper); });
+  };
+  if (any_of(statement->body, depth) || any_of(statement->orelse, depth)) return true;
+  bool calls = false;
+  each_own_expression(statement, [&](const Expr* part) {
+    if (calls || depth >= 4 || part->kind != ExprKind::Call || !(scan_.effects(part) & kDoesBackward)) return;
+    const Definition* callee = scan_.callee_of(part);
+    calls = callee && any_of(callee->function->body, depth + 1);
+  });
+  return calls;
 }
 
 // The first base of a Trainer subclass that is neither of this file nor a Trainer whose rule is known: others

@@ -74,6 +74,7 @@ struct Trace {
        budget_spent = false;
   bool opaque_zero = false;        // something outside this file may zero gradients
   int loop_ends = 0;               // training loops that came to an end
+  bool open_exchange = false;      // a condition that could not be followed decides where no_sync holds
   bool unentered_context = false;  // `with a() and b()`
   int context_line = 0;            // where accumulate() or no_sync() was entered
   int backward_in_context = 0, backward_outside_context = 0;

@@ -1,4 +1,5 @@
 // What a training call does to the gradients, and the record of it.
+#include <algorithm>
 #include <functional>
 
 #include "check/library.h"
@@ -153,6 +154,24 @@ void Library::apply(const Terms& gradient, int optimizer, int line) {
   m.trace_.events.back().explicit_gradient = true;
 }
 
+// optax.MultiSteps: the mean of k gradients at every k-th call, nothing between them. Schedules inside it
+// count its own steps.
+void Library::collect(Terms gradient, int optimizer) {
+  auto& buffer = m.buffers_[static_cast<std::size_t>(optimizer)];
+  for (Term& term : gradient) {
+    term.window /= m.multi_steps_;
+    buffer.terms.push_back(term);
+  }
+  if (++m.multi_updates_ % static_cast<int>(m.multi_steps_) != 0) return;
+  step(optimizer, m.line_, false);
+  m.buffers_[static_cast<std::size_t>(optimizer)].terms.clear();
+  for (const int schedule : m.inner_schedules_) {
+    event(EventKind::SchedulerStep, m.line_);
+    m.trace_.events.back().target = schedule;
+    m.trace_.events.back().counter = 1;
+  }
+}
+
 void Library::schedule_step(const Value& scheduler, int line) {
   int id = 0;
   if (scheduler.is(Type::Object)) {
@@ -228,6 +247,11 @@ void Library::set_gradient(const Value& given, int line) {
 
 void Library::note_division(const Value& loss, int line) {
   if (!loss.has_terms()) return;
+  if (std::all_of(loss.terms->begin(), loss.terms->end(), [](const Term& t) { return t.window == 1; }))
+    return;  // divided by something else
+  const int stamp = m.trace_.symbols[static_cast<std::size_t>(loss.terms->front().symbol)].stamp;
+  for (const Term& term : *loss.terms)
+    if (m.trace_.symbols[static_cast<std::size_t>(term.symbol)].stamp != stamp) return;  // an average
   bool after = false;
   const auto& events = m.trace_.events;
   for (std::size_t i = events.size(); i-- > 0 && i + 64 > events.size() && !after;)

@@ -1,0 +1,1 @@
+torchrun --standalone --nproc_per_node=6 train.py train_small.py
