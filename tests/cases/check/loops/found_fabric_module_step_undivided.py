@@ -4,7 +4,6 @@ from tqdm import tqdm
 
 
 def train_epoch(fabric, model, optimizer, train_loader, grad_clip, grad_accum_steps, max_batches=None, epoch=0):
-    """Train for one epoch."""
     model.train()
     train_losses = []
     optimizer.zero_grad()

@@ -4,10 +4,8 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 
-class Trainer(object):
-    '''This class takes care of training and validation of our model'''
+class SegmentationRun:
     def __init__(self, model):
-        self.num_workers = 6
         self.batch_size = {"train": 4, "val": 4}
         self.accumulation_steps = 32 // self.batch_size['train']
         self.lr = 5e-4
@@ -28,36 +26,36 @@ class Trainer(object):
         loss = self.criterion(outputs, masks)
         return loss, outputs
 
-    def iterate(self, epoch, phase):
+    def run_phase(self, epoch, phase):
         meter = Meter(phase, epoch)
         start = time.strftime("%H:%M:%S")
-        print(f"Starting epoch: {epoch} | phase: {phase} | {start}")
+        print(f"{start} epoch {epoch} {phase}")
         self.net.train(phase == "train")
         dataloader = self.dataloaders[phase]
         running_loss = 0.0
         total_batches = len(dataloader)
         self.optimizer.zero_grad()
-        for itr, batch in enumerate(dataloader):
+        for position, batch in enumerate(dataloader):
             images, targets = batch
             loss, outputs = self.forward(images, targets)
             loss = loss / self.accumulation_steps
             if phase == "train":
                 loss.backward()
-                if (itr + 1) % self.accumulation_steps == 0:
+                if (position + 1) % self.accumulation_steps == 0:
                     self.optimizer.step()
                     self.optimizer.zero_grad()
             running_loss += loss.item()
             outputs = outputs.detach().cpu()
             meter.update(targets, outputs)
         epoch_loss = (running_loss * self.accumulation_steps) / total_batches
-        dice, iou = epoch_log(phase, epoch, epoch_loss, meter, start)
+        print(f"{phase} loss {epoch_loss:.4f}, {meter.summary()}")
         self.losses[phase].append(epoch_loss)
         torch.cuda.empty_cache()
         return epoch_loss
 
     def start(self):
         for epoch in range(self.num_epochs):
-            self.iterate(epoch, "train")
+            self.run_phase(epoch, "train")
             with torch.no_grad():
-                val_loss = self.iterate(epoch, "val")
+                val_loss = self.run_phase(epoch, "val")
                 self.scheduler.step(val_loss)

@@ -29,7 +29,7 @@ def train_one_epoch(model, criterion, data_loader, optimizer, device, epoch, los
             loss, output = train_class_batch(model, samples, targets, criterion)
         loss_value = loss.item()
         if not math.isfinite(loss_value):
-            print("Loss is {}, stopping training".format(loss_value))
+            print("loss {} is not finite".format(loss_value))
             sys.exit(1)
         is_second_order = hasattr(optimizer, "is_second_order") and optimizer.is_second_order
         loss /= update_freq

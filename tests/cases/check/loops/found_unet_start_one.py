@@ -19,12 +19,11 @@ class SegTrainer:
         self.scheduler = CosineAnnealingWarmRestarts(self.opt, T_0=1000, T_mult=1, eta_min=1e-6)
 
     def train(self):
-        """Train-Loop for the UNet."""
         self.net.train()
         self.opt.zero_grad()
         epoch_loss = 0.0
         step = 0
-        epoch_iterator = tqdm(self.train_loader, desc="Training (X / X Steps) (loss=X.X)", dynamic_ncols=True)
+        epoch_iterator = tqdm(self.train_loader, desc="train", dynamic_ncols=True)
         for step, batch in enumerate(epoch_iterator, start=1):
             x = batch["image"].cuda()
             y = batch["label"].cuda()
@@ -40,7 +39,7 @@ class SegTrainer:
                 self.scheduler.step()
                 self.opt.zero_grad()
             epoch_loss += loss.item() * self.accumulation_steps
-            epoch_iterator.set_description(f"Training ({self.global_step} / {self.max_iterations} Steps) (loss={loss.item() * self.accumulation_steps:2.5f})")
+            epoch_iterator.set_description(f"{self.global_step}/{self.max_iterations} {loss.item() * self.accumulation_steps:.4f}")
             self.global_step += 1
         return epoch_loss / step
 

@@ -17,7 +17,7 @@ def train_one_epoch(model, criterion, data_loader, optimizer, device, epoch, max
         losses = sum(loss_dict[k] * weight_dict[k] for k in loss_dict.keys() if k in weight_dict)
         loss_value = losses.item()
         if not math.isfinite(loss_value):
-            print("Loss is {}, stopping training".format(loss_value))
+            print("loss {} is not finite".format(loss_value))
             sys.exit(1)
         optimizer.zero_grad()
         losses.backward()
