@@ -152,7 +152,7 @@ int run_plan(const PlanOptions& options) {
     fmt::print(stderr, "{}\n", plan.reason);
     fmt::print("{}", settings);
   } else if (options.json) {
-    fmt::print("{}\n", dump_line(plan::plan_document(plan)));
+    fmt::print("{}\n", plan::plan_line(plan));
   } else {
     fmt::print("{}", plan::plan_text(plan));
     if (options.explain) {

@@ -7,8 +7,9 @@
 
 namespace batchwright::plan {
 
-// The plan as scripts read it: the document of ../docs/plan.md, "version": 1.
-Json plan_document(const Plan& plan);
+// The plan as scripts read it: the document of ../docs/plan.md, "version": 1, on one line.
+std::string plan_line(const Plan& plan);
+Json plan_document(const Plan& plan);  // the same, parsed
 
 // One line of --batch: a request's line in, an answer's line out. A bad line answers {"error": {...}} and
 // sets `failed`.
