@@ -62,7 +62,7 @@ def compare(rows, field, measured_of, worst):
     for _, error, row, split in sorted(ranked, key=lambda r: -r[0])[:worst]:
         request = row["request"]
         print(f"    {100 * error:+6.1f} %  {row['id']} {row['variant']} {request['model']} {request['method']} {request['weights']} "
-              f"m{request['micro_batch']} w{request['devices']} s{request['seq_len']} measured {measured_of(row):.4g} "
+              f"m{request['micro_batch']} w{request['devices']} s{request.get('seq_len', 'varies')} measured {measured_of(row):.4g} "
               f"mid {split[field]['mid']:.4g} {split['peak_moment']}")
 
 
@@ -128,8 +128,8 @@ def main():
         print("memory, where the source does not say which counter (predicted: process)")
         compare(unknown, "peak_bytes", lambda row: row["peak_gib"] * 2**30, options.worst)
     print("memory, intervals learnt without the source")
-    plan_widths.leave_one_source_out([(row, row["peak_gib"] * 2**30, split["peak_bytes"]["mid"]) for row, split in known],
-                                     plan_widths.memory_class)
+    plan_widths.leave_one_source_out([(row, split, row["peak_gib"] * 2**30, split["peak_bytes"]["mid"])
+                                      for row, split in known], plan_widths.memory_class)
     verdicts = collections.Counter((row["fits"], split["fits"]) for row, split in pairs if "fits" in row)
     count = sum(verdicts.values())
     if count:
@@ -139,8 +139,8 @@ def main():
     print("time a step")
     compare(timed, "step_seconds", lambda row: row["step_seconds"], options.worst)
     print("time, intervals learnt without the source")
-    plan_widths.leave_one_source_out([(row, row["step_seconds"], split["step_seconds"]["mid"]) for row, split in timed],
-                                     plan_widths.time_class)
+    plan_widths.leave_one_source_out([(row, split, row["step_seconds"], split["step_seconds"]["mid"])
+                                      for row, split in timed], plan_widths.time_class)
     right, total = order_of_splits(timed)
     print(f"order of splits of one run, differing by more than 3 %: {right} of {total}")
     speed(os.path.abspath(options.program))

@@ -85,22 +85,29 @@ double input_saved(const Block& b, std::initializer_list<Role> readers, double w
   return adapters + packed;
 }
 
+// Softmax of scores in fp32: what every family but the oldest writes, and what autocast does to all.
+bool fp32_softmax(const Block& b) { return !layer_norm(b.shape.config.architecture) || b.p.autocast; }
+
+// Probabilities, bytes a token: heads x sequence of them.
+double scores_saved(const Block& b) {
+  if (b.request.attention != Attention::Eager) return 0;
+  const double type = b.p.product;
+  const bool drops = b.shape.config.attention_dropout > 0, wide = fp32_softmax(b);
+  double bytes = wide ? 4 : type;
+  if (drops) bytes += kMask;
+  if (drops || (wide && type < 4)) bytes += type;
+  return bytes * b.heads() * static_cast<double>(b.request.longest());
+}
+
 double attention_saved(const Block& b) {
   const double type = b.p.product;  // the kernels take 16-bit inputs under autocast
   const bool eager = b.request.attention == Attention::Eager;
   const bool repeats =
       b.request.attention == Attention::Sdpa && b.request.framework == Framework::Transformers;
   const double keys = repeats || eager ? b.queries() : b.keys();
-  double saved = type * (b.queries() + 2 * keys);
-  if (!eager) return saved + type * b.queries() + 4 * b.heads();  // the output and the log of the sums
-  // Probabilities: per token, heads x sequence.
-  const double square = b.heads() * static_cast<double>(b.request.longest());
-  const bool drops = b.shape.config.attention_dropout > 0;
-  const bool softmax_fp32 = !layer_norm(b.shape.config.architecture) || b.p.autocast;
-  saved += square * (softmax_fp32 ? 4 : type);
-  if (drops) saved += square * kMask;
-  if (drops || (softmax_fp32 && type < 4)) saved += square * type;
-  return saved + (b.full() ? type * b.queries() : 0);  // the output projection's input
+  const double saved = type * (b.queries() + 2 * keys);
+  if (!eager) return saved + type * b.queries() + 4 * b.heads();         // the output and the log of the sums
+  return saved + scores_saved(b) + (b.full() ? type * b.queries() : 0);  // the output projection's input
 }
 
 // A fused projection's output stays whole as long as its value slice is needed, beside the rotated queries
@@ -246,6 +253,7 @@ BlockMemory block_memory(const ModelShape& shape, const Request& request, const 
   BlockMemory memory;
   memory.boundary = precision.residual * b.hidden();
   memory.saved = block_saved(b);
+  memory.scores = scores_saved(b);
   memory.selective = std::min(memory.saved, selective_saved(b));
   memory.forward_extra = forward_extra(b);
   memory.backward_extra = backward_extra(b);

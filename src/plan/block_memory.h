@@ -11,7 +11,8 @@ namespace batchwright::plan {
 struct BlockMemory {
   double boundary = 0;        // its input: all that full checkpointing keeps
   double saved = 0;           // what the forward pass leaves for the backward pass, without checkpointing
-  double selective = 0;       // the same with selective checkpointing
+  double scores = 0;          // of `saved`, attention's probabilities where they exist (eager attention)
+  double selective = 0;       // the same as `saved` with selective checkpointing
   double forward_extra = 0;   // the largest temporaries of the forward pass, beyond what stays saved
   double backward_copy = 0;   // what a sharded backward pass holds a block beside `boundary`
   double backward_extra = 0;  // the same of the backward pass: gradients of activations

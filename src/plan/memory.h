@@ -71,6 +71,7 @@ class MemoryModel {
   void count_weights();
   void count_optimizer();
   void apply_sharding();
+  double block_as_gathered() const;
   MemoryParts at(Moment moment, const Split& split) const;
   MemoryParts at_loss(const Split& split, MemoryParts parts) const;
   MemoryParts in_backward(const Split& split, bool first, MemoryParts parts) const;

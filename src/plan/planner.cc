@@ -35,7 +35,7 @@ SplitPlan plan_split(const Request& request, const hardware::Device& device, con
   cap_at(result.memory, static_cast<double>(limit));
   result.peak_bytes =
       scaled(result.memory.in(request.counter), memory_factors(request, device, request.counter));
-  result.needed_bytes = scaled(result.memory.needed, memory_factors(request, device, Counter::Allocated));
+  result.needed_bytes = scaled(result.memory.needed, fit_factors(request, device));
   result.fits = fits_within(result.memory, request, device, limit);
   if (result.fits == Fits::Yes && request.counter != Counter::Allocated) {
     result.peak_bytes.high =
@@ -76,7 +76,7 @@ bool Plan::nothing_fits() const {
 
 Fits fits_within(const MemoryPrediction& memory, const Request& request, const hardware::Device& device,
                  std::int64_t limit) {
-  const Factors factors = memory_factors(request, device, Counter::Allocated);
+  const Factors factors = fit_factors(request, device);
   const auto room = static_cast<double>(limit);
   if (memory.needed * factors.high <= room) return Fits::Yes;
   return memory.needed * factors.low > room ? Fits::No : Fits::Unsure;

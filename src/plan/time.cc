@@ -19,8 +19,10 @@ constexpr double kOperationSeconds = 18e-6, kBackwardOperations = 1.5;
 // vTrain's rows at micro-batch 1 and 2). 1: not at all: Trainer loops show it on T4 and L4, where 4
 // micro-steps cost 164 ms each beyond the time their examples take (the seed experiment).
 constexpr double kQueuedOverlap = 3, kTrainerOverlap = 1.15;
-// Achieved share of the bandwidth in elementwise kernels, and of the best product rate in flash attention.
-constexpr double kBandwidthShare = 0.8, kFlashShare = 0.5;
+constexpr double kBandwidthShare = 0.8;  // reached in elementwise kernels
+// Attention in one kernel: the share of the best product rate, and the sequence at which half of it is
+// reached. Dao 2023 (FlashAttention-2) measures 50 to 73 % of an A100's peak over sequences of 512 to 16k.
+constexpr double kFlashShare = 0.68, kFlashHalfLength = 512, kBatchedShare = 0.5;
 // Bytes moved for every byte that the forward pass saves: written and read again, then read and answered by a
 // gradient in the backward pass.
 constexpr double kForwardTraffic = 1.6, kBackwardTraffic = 2.4;
@@ -28,6 +30,10 @@ constexpr double kForwardTraffic = 1.6, kBackwardTraffic = 2.4;
 // which come with a fused loss) do not. fms-acceleration's runs with and without them differ by 13 % of a
 // step.
 constexpr double kUnfusedTraffic = 2.2;
+// Attention in Python operators reads and writes every score again and again: product, scaling, mask, casts,
+// softmax, dropout. Times a score's bytes in the products' type and in the softmax's, forward and backward
+// (the operators of Transformers' eager attention, counted).
+constexpr double kScoreForward[] = {5, 6}, kScoreBackward[] = {6, 7};
 // Between nodes of 8 devices, a device's share of the network (mosaicml/llm-foundry: 1600 Gb/s a node).
 constexpr double kNetworkBytesPerSecond = 100e9;
 constexpr double kNodeDevices = 8, kHiddenCommunication = 0.85;
@@ -101,15 +107,31 @@ double TimeModel::attention_seconds(double tokens, double length) const {
   const double causal = shape_.encoder() || eager ? 1 : 0.5;
   const double forward = 4 * tokens * length * static_cast<double>(shape_.query_width()) * causal;
   const double flops = forward * (forward_passes() + 2.5);  // the backward pass has five products for two
-  const double rate = best_gemm_rate(device_, arithmetic_) * kFlashShare;
-  return flops / rate * static_cast<double>(shape_.config.layers);
+  // Batched products of short rows on the one hand, one kernel on the other.
+  const double share =
+      eager || device_.is_cpu() ? kBatchedShare : kFlashShare * length / (length + kFlashHalfLength);
+  return flops / (best_gemm_rate(device_, arithmetic_) * share) * static_cast<double>(shape_.config.layers);
 }
 
-double TimeModel::elementwise_seconds(double tokens) const {
-  const bool unfused = request_.framework == Framework::Transformers && request_.loss == Loss::FullLogits;
-  const double bytes = block_.saved * (kForwardTraffic * forward_passes() + kBackwardTraffic) *
-                       (unfused ? kUnfusedTraffic : 1);
-  return bytes * tokens * static_cast<double>(shape_.config.layers) /
+// Bytes a token that a block's elementwise kernels move.
+double TimeModel::elementwise_traffic(double length) const {
+  const bool operators = request_.loss == Loss::FullLogits;
+  const bool unfused = operators && request_.framework == Framework::Transformers;
+  const bool scores_unfused = operators && block_.scores > 0;
+  const double kept = block_.saved - (scores_unfused ? block_.scores : 0);
+  double bytes =
+      kept * (kForwardTraffic * forward_passes() + kBackwardTraffic) * (unfused ? kUnfusedTraffic : 1);
+  if (scores_unfused) {
+    const double type = precision_.product, softmax = precision_.autocast ? 4 : type;
+    const double forward = kScoreForward[0] * type + kScoreForward[1] * softmax;
+    const double backward = kScoreBackward[0] * type + kScoreBackward[1] * softmax;
+    bytes += (forward * forward_passes() + backward) * static_cast<double>(shape_.config.heads) * length;
+  }
+  return bytes;
+}
+
+double TimeModel::elementwise_seconds(double tokens, double length) const {
+  return elementwise_traffic(length) * tokens * static_cast<double>(shape_.config.layers) /
          (kBandwidthShare * device_.bandwidth_bytes_per_second);
 }
 
@@ -169,7 +191,7 @@ TimeParts TimeModel::predict(const Split& split) const {
   TimeParts parts;
   parts.products = steps * product_seconds(tokens);
   parts.attention = steps * attention_seconds(tokens, length);
-  parts.elementwise = steps * elementwise_seconds(tokens);
+  parts.elementwise = steps * elementwise_seconds(tokens, length);
   parts.loss = steps * loss_seconds(tokens);
   parts.unpacking = steps * unpacking_seconds();
   const double device_time =

@@ -35,7 +35,8 @@ class TimeModel {
  private:
   double product_seconds(double tokens) const;
   double attention_seconds(double tokens, double length) const;
-  double elementwise_seconds(double tokens) const;
+  double elementwise_traffic(double length) const;
+  double elementwise_seconds(double tokens, double length) const;
   double loss_seconds(double tokens) const;
   double unpacking_seconds() const;
   double launch_seconds() const;

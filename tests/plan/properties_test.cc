@@ -134,6 +134,42 @@ TEST(Predictions, MemoryFallsWithShardingAndCheckpointing) {
   EXPECT_LT(needed(plan_with(large, "devices", 16)), needed(plan_with(large, "devices", 8)) * 1.0001);
 }
 
+TEST(Predictions, LengthsThatVaryFillTheCacheAndNotTheMemoryThatIsNeeded) {
+  const std::string request =
+      R"({"model": "llama-2-7b", "method": "lora", "effective_batch": 8, "micro_batch": 2, "gpu": "A100",
+    "checkpointing": "full", "seq_len": 2048})";
+  const Plan equal = plan_of(request);
+  Json document = parse_json(request, "test");
+  document.erase("seq_len");
+  document["lengths"] = Json::array({Json::array({64, 1}), Json::array({2048, 1})});
+  const Plan varied = plan_of(document.dump());
+  EXPECT_GT(varied.splits[0].memory.reserved, 1.1 * equal.splits[0].memory.reserved);
+  EXPECT_EQ(varied.splits[0].memory.allocated, equal.splits[0].memory.allocated);
+  EXPECT_EQ(varied.splits[0].memory.needed, equal.splits[0].memory.needed);
+}
+
+TEST(Predictions, WeightsOnTheHostTravelAsTheyAreStored) {
+  const std::string request =
+      R"({"model": "llama-2-70b", "method": "qlora", "effective_batch": 2, "micro_batch": 1, "devices": 2,
+    "sharding": "fsdp", "offload": "all", "gpu": "A100", "checkpointing": "full", "seq_len": 128})";
+  const double packed = needed(plan_of(request));
+  Json whole = parse_json(request, "test");
+  whole["method"] = "lora";
+  // Two blocks of 856 M weights, 16-bit against 4-bit.
+  EXPECT_GT(needed(plan_of(whole.dump())) - packed, 2 * 0.8e9 * 1.4);
+}
+
+TEST(Predictions, AttentionInOperatorsTakesLongerThanInOneKernel) {
+  for (const char* model : {"bert-large-uncased", "gpt2", "llama-2-7b"}) {
+    const std::string request =
+        std::string(R"({"model": ")") + model +
+        R"(", "effective_batch": 8, "seq_len": 512, "gpu": "A100", "attention": "eager"})";
+    EXPECT_GT(plan_of(request).splits[0].time.elementwise,
+              1.2 * plan_with(request, "attention", "flash").splits[0].time.elementwise)
+        << model;
+  }
+}
+
 TEST(Predictions, CheckpointingAndAdaptersTradeTimeForMemory) {
   const std::string request =
       R"({"model": "llama-2-7b", "weights": "bf16", "effective_batch": 8, "seq_len": 1024, "gpu": "A100"})";
