@@ -1,10 +1,13 @@
 """What the hook costs a training script, beside TraceML's on the same script in the same run.
 
-    scripts/bench hook [--rounds 6] [--steps 1500] [--json FILE]
+    scripts/bench hook [--rounds 6] [--steps 6000] [--json FILE]
 
 A plain loop runs bare, under the hook and under traceml-ai 0.5's trace_step, in turns (A B C C B A ...), each in a process
-of its own. The added time of a step is the difference of the medians of the step times; the interval is over rounds.
-Wanted: at most 1/20 of TraceML's added time, and below 0.5 % of a micro-step of 10 ms. Exit 1 when not.
+of its own. The added time of a step is the difference of the step times: of their medians, of their means without the
+slowest 2 %, and of the processor time of the whole loop by its steps. The last one also holds what is not done in every
+step (the hook tells its steps a few times a second) and what runs on other threads. The interval is over rounds.
+Wanted, by means and by processor time: at most 1/20 of what TraceML adds, and below 0.5 % of a micro-step of 10 ms. Exit 1
+when not.
 """
 import argparse
 import json
@@ -21,6 +24,7 @@ import side_environment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOOK = ROOT / "python" / "batchwright" / "hook"
+FIGURES = {"MEDIAN": "median step", "MEAN": "mean step, slowest 2 % left out", "PROCESSOR": "processor time of a step"}
 
 LOOP = """
 import sys, time, contextlib
@@ -38,6 +42,8 @@ optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 inputs, labels = torch.randn(8, 32), torch.randint(0, 2, (8,))
 times = []
 for step in range(steps + 100):
+    if step == 100:
+        spent = time.process_time_ns()
     begin = time.perf_counter_ns()
     with trace(model) if side == "traceml" else trace():
         optimizer.zero_grad()
@@ -45,6 +51,7 @@ for step in range(steps + 100):
         loss.backward()
         optimizer.step()
     times.append(time.perf_counter_ns() - begin)
+print("PROCESSOR", (time.process_time_ns() - spent) / steps)
 times = sorted(times[100:])
 print("MEDIAN", times[len(times) // 2])
 print("MEAN", sum(times[: int(0.98 * len(times))]) / int(0.98 * len(times)))
@@ -84,8 +91,8 @@ def run(side, steps, sink, traceml_python):
                  if side == "traceml" else [sys.executable, script])
         output = subprocess.run([*start, side, str(steps)], env=environment, cwd=folder, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    figures = dict(line.split() for line in output.stdout.splitlines() if line.startswith(("MEDIAN", "MEAN")))
-    if "MEAN" not in figures:
+    figures = dict(line.split() for line in output.stdout.splitlines() if line.startswith(tuple(FIGURES)))
+    if figures.keys() != FIGURES.keys():
         sys.exit(f"the {side} loop failed:\n{output.stdout[-1000:]}{output.stderr[-2000:]}")
     return {key: float(value) / 1e3 for key, value in figures.items()}  # microseconds
 
@@ -103,11 +110,11 @@ def main():
     parser.add_argument("--model", help="not used")
     parser.add_argument("--data", help="not used")
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     traceml = side_environment.python_with("traceml-0.5", "traceml-ai==0.5.*")
-    added = {key: {"hook": [], "traceml": []} for key in ("MEDIAN", "MEAN")}
+    added = {key: {"hook": [], "traceml": []} for key in FIGURES}
     with tempfile.TemporaryDirectory() as folder:
         sink = Sink(folder)
         for number in range(options.rounds):
@@ -118,15 +125,15 @@ def main():
                     sides[side].append(seen[side][key] - seen["bare"][key])
             print("  " + ", ".join(f"{side} {seen[side]['MEDIAN']:.1f} us" for side in order), file=sys.stderr)
     result = {key: {side: interval(values) for side, values in sides.items()} for key, sides in added.items()}
-    for key, name in (("MEDIAN", "median step"), ("MEAN", "mean step, slowest 2 % left out")):
+    for key, name in FIGURES.items():
         ours, theirs = result[key]["hook"], result[key]["traceml"]
         print(f"added to the {name}: hook {ours[0]:.1f} us [{ours[1]:.1f}, {ours[2]:.1f}], TraceML {theirs[0]:.1f} us "
               f"[{theirs[1]:.1f}, {theirs[2]:.1f}], ratio {theirs[0] / ours[0]:.1f}; of a 10 ms micro-step "
               f"{ours[0] / 1e4:.3%}")
     if options.json:
         options.json.write_text(json.dumps(result))
-    ours, theirs = result["MEAN"]["hook"][0], result["MEAN"]["traceml"][0]
-    sys.exit(0 if theirs >= 20 * ours and ours < 50 else 1)
+    judged = [(result[key]["hook"][0], result[key]["traceml"][0]) for key in ("MEAN", "PROCESSOR")]
+    sys.exit(0 if all(theirs >= 20 * ours and ours < 50 for ours, theirs in judged) else 1)
 
 
 if __name__ == "__main__":

@@ -29,24 +29,46 @@ class Checkpointed(torch.nn.Module):
         return self.head(checkpoint(self.body, inputs, use_reentrant=self.reentrant))
 
 
+class Towers(torch.nn.Module):
+    """One micro-step calls it twice, with the halves of an example."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Sequential(torch.nn.Linear(12, 32), torch.nn.Dropout(0.2)), head
+
+    def forward(self, halves):
+        return self.head(self.body(halves["half"]))
+
+
 model = torch.nn.Sequential(body, head)
+if case == "two_calls":
+    model = Towers()
 if case.startswith("checkpointing"):
     model = Checkpointed(case.endswith("reentrant"))
 if case == "compile":
     model = torch.compile(model, backend="eager")
+if case == "compile_in_place":
+    model.compile(backend="aot_eager")
 if case == "two_optimizers":
     optimizers = [torch.optim.AdamW(body.parameters(), lr=1e-3), torch.optim.SGD(head.parameters(), lr=1e-2)]
 else:
     optimizers = [torch.optim.AdamW(model.parameters(), lr=1e-3)]
-scaler = torch.amp.GradScaler("cpu", init_scale=2.0**8) if case == "scaler" else None
+scale = 2.0**127 if case == "scaler_skips" else 2.0**8  # the first gradients overflow, and their steps are skipped
+scaler = torch.amp.GradScaler("cpu", init_scale=scale) if case.startswith("scaler") else None
 loader = DataLoader(data, batch_size=micro, shuffle=True, num_workers=2 if case == "workers" else 0)
 average = None
 losses = []
 
 
+def outputs_of(inputs):
+    if case != "two_calls":
+        return model(inputs)
+    return model({"half": inputs[:, :12]}) + model(halves={"half": inputs[:, 12:]})
+
+
 def micro_step(inputs, labels):
     with torch.autocast("cpu", torch.bfloat16) if scaler else contextlib.nullcontext():
-        loss = torch.nn.functional.cross_entropy(model(inputs).float(), labels) / accum
+        loss = torch.nn.functional.cross_entropy(outputs_of(inputs).float(), labels) / accum
     (scaler.scale(loss) if scaler else loss).backward()
     losses.append(loss.item())
     return loss

@@ -123,7 +123,39 @@ TEST_P(WaysToTrain, AreSeenAndLeftAlone) {
 }
 INSTANTIATE_TEST_SUITE_P(Hook, WaysToTrain,
                          ::testing::Values("plain", "two_optimizers", "scaler", "compile", "checkpointing",
-                                           "checkpointing_reentrant", "workers", "closure", "average"),
+                                           "checkpointing_reentrant", "workers", "closure", "average",
+                                           "compile_in_place", "scaler_skips", "two_calls"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+// batchwright.step() and the callbacks: beside what the hook sees, and where it sees nothing.
+class MarkedSteps : public ScriptTrials, public ::testing::WithParamInterface<const char*> {};
+TEST_P(MarkedSteps, AreThoseOfTheScript) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "what runs here is Python, which is not instrumented";
+#endif
+  const std::string script = GetParam();
+  const std::string framework = script.substr(0, script.find('_'));
+  if (script.ends_with("_callback")) {
+    ProcessOptions options;
+    options.command = {python_for_tests(), "-c", "import accelerate, " + framework};
+    if (!run_captured(options, std::chrono::seconds(120)).status.succeeded())
+      GTEST_SKIP() << "no " << framework;
+  }
+  ScriptSettings with = settings();
+  with.script.words = {
+      python_for_tests(), source_folder() + "/tests/run/marked_steps.py", script, "{micro}", "{accum}",
+      "{scratch}"};
+  ScriptRunner runner(with, nullptr);
+  const Trial trial = runner.run(request(4, 3));
+  ASSERT_EQ(trial.outcome, Outcome::Measured) << trial.reason << read_file(with.log_file);
+  EXPECT_EQ(trial.steps.size(), 4u);
+  EXPECT_EQ(trial.observed_micro_batch, 4);
+  EXPECT_EQ(trial.observed_accumulation_steps, 3);
+  for (const TimedStep& step : trial.steps) EXPECT_GT(step.seconds, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Hook, MarkedSteps,
+                         ::testing::Values("without_torch", "own_optimizer", "optimizers_in_turn",
+                                           "transformers_callback", "lightning_callback"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 TEST_F(ScriptTrials, TheTunerGoneIsNoReasonToFail) {

@@ -12,7 +12,6 @@ class Channel:
     def __init__(self, rank, world_size):
         self.rank, self.world_size = rank, world_size
         self.alive = True
-        self._waiting = []
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(os.environ["BATCHWRIGHT_SOCKET"])
@@ -21,23 +20,17 @@ class Channel:
 
     def say(self, **message):
         message.update(rank=self.rank, world_size=self.world_size)
-        self.put(json.dumps(message))
-        self.flush()
+        self.send(json.dumps(message))
 
     def hello(self, framework, device):
         self.say(type="hello", protocol=_PROTOCOL, framework=framework, device=device, can_resplit=False,
                  process_id=os.getpid())
 
-    def put(self, line):
-        """Keeps a line until the next flush: a system call for each step of a millisecond would show."""
-        self._waiting.append(line)
-
-    def flush(self):
-        if not self.alive or not self._waiting:
+    def send(self, lines):
+        """Whole messages, with newlines between them; none at all is nothing to send."""
+        if not self.alive or not lines:
             return
-        text = "\n".join(self._waiting) + "\n"
-        self._waiting.clear()
         try:
-            self._socket.sendall(text.encode())
+            self._socket.sendall((lines + "\n").encode())
         except OSError:
             self.alive = False

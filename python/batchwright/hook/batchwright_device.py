@@ -1,7 +1,7 @@
 """What a moment is on a device, and how rows of moments become `step` messages of the protocol.
 
-A row is one optimizer step as the probe collected it: (step, micro-steps, examples, padded tokens, attention masks, whole
-time, input, forward, backward, optimizer, collective, loss, squared gradient norm, evidence).
+A row is one optimizer step as the probe collected it: (step, micro-steps, examples, tokens, padded tokens, whole time, input,
+forward, backward, optimizer, collective, loss, squared gradient norm, learning rate, evidence).
 """
 import resource
 import time
@@ -15,9 +15,21 @@ def _number(value):
     return repr(value) if value - value == 0 else "null"
 
 
-def _message(step, micro_steps, examples, tokens, padded, seconds, phases, loss, norm, rest):
+def _message(step, micro_steps, examples, tokens, padded, seconds, phases, loss, norm_squared, rate, rest):
+    norm = None if norm_squared is None else float(norm_squared) ** 0.5
     return (f'{{"type":"step","step":{step},"micro_steps":{micro_steps},"examples":{examples},"tokens":{tokens},'
-            f'"padded_tokens":{padded},"seconds":{seconds}e-9,"phases":{{{phases}}},"loss":{loss},"grad_norm":{norm}{rest}')
+            f'"padded_tokens":{padded},"seconds":{seconds}e-9,"phases":{{{phases}}},"loss":{_number(loss)},'
+            f'"grad_norm":{_number(norm)},"learning_rate":{_number(rate)}{rest}')
+
+
+def _peak_bytes():
+    """As a limit counts it: the address space where that is limited, else what was resident."""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        with open("/proc/self/status") as status:
+            for line in status:
+                if line.startswith("VmPeak:"):
+                    return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Cpu:
@@ -37,19 +49,16 @@ class Cpu:
     def name(self):
         return f"cpu, {self.torch.get_num_threads()} threads"
 
-    def messages(self, wait, rate, rank, world_size):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        end = f',"learning_rate":{_number(rate)},"peak_bytes":{peak},"rank":{rank},"world_size":{world_size}}}'
+    def messages(self, wait, rank, world_size):
+        end = f',"peak_bytes":{_peak_bytes()},"rank":{rank},"world_size":{world_size}}}'
         lines = []
-        for (step, micro_steps, examples, padded, masks, seconds, waited, forward, backward, optimizer, collective, loss,
-             norm_squared, evidence) in self.rows:
-            tokens = padded if masks is None else sum(int(mask.sum()) for mask in masks)
+        for (step, micro_steps, examples, tokens, padded, seconds, waited, forward, backward, optimizer, collective, loss,
+             norm_squared, rate, evidence) in self.rows:
             residual = max(0, seconds - waited - forward - backward - optimizer - collective)
             phases = (f'"input":{waited}e-9,"forward":{forward}e-9,"backward":{backward}e-9,'
                       f'"optimizer":{max(0, optimizer)}e-9,"collective":{collective}e-9,"residual":{residual}e-9')
-            norm = None if norm_squared is None else norm_squared**0.5
-            lines.append(_message(step, micro_steps, examples, tokens, padded, seconds, phases, _number(loss),
-                                  _number(norm), end if evidence is None else f',"evidence":{evidence}{end}'))
+            lines.append(_message(step, micro_steps, examples, tokens, padded, seconds, phases, loss, norm_squared, rate,
+                                  end if evidence is None else f',"evidence":{evidence}{end}'))
         self.rows.clear()
         return "\n".join(lines)
 
@@ -81,9 +90,8 @@ class Cuda:
     def name(self):
         return self.torch.cuda.get_device_name()
 
-    def messages(self, wait, rate, rank, world_size):
-        end = (f',"learning_rate":{_number(rate)},"peak_bytes":{self.torch.cuda.max_memory_allocated()},"rank":{rank},'
-               f'"world_size":{world_size}}}')
+    def messages(self, wait, rank, world_size):
+        end = f',"peak_bytes":{self.torch.cuda.max_memory_allocated()},"rank":{rank},"world_size":{world_size}}}'
         lines = []
         while self.rows:
             whole = self.rows[0][5]
@@ -95,8 +103,8 @@ class Cuda:
         return "\n".join(lines)
 
     def _line(self, row, end):
-        (step, micro_steps, examples, padded, masks, whole, waited, forward, backward, optimizer, collective, loss,
-         norm_squared, evidence) = row
+        (step, micro_steps, examples, tokens, padded, whole, waited, forward, backward, optimizer, collective, loss,
+         norm_squared, rate, evidence) = row
         seconds = whole.device_ns()
         spans = {"forward": forward, "backward": backward, "optimizer": optimizer}
         device = {name: max(0, span.device_ns()) if span else 0 for name, span in spans.items()}
@@ -104,10 +112,9 @@ class Cuda:
         # The host waits for data while the device works: only what the device had nothing to do for is input wait.
         device["input"] = min(waited, max(0, seconds - sum(device.values())))
         device["residual"] = max(0, seconds - sum(device.values()))
-        norm = None if norm_squared is None else float(norm_squared) ** 0.5
         rest = f',"enqueue":{{{_named(host)}}}' + ("" if evidence is None else f',"evidence":{evidence}') + end
-        return _message(step, micro_steps, examples, padded, padded, seconds, _named(device), _number(loss),
-                        _number(norm), rest)
+        return _message(step, micro_steps, examples, tokens, padded, seconds, _named(device), loss, norm_squared, rate,
+                        rest)
 
 
 class Moment:

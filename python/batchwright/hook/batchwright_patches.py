@@ -1,12 +1,21 @@
-"""Where the probe listens in torch: each function is replaced by one that calls it and tells the probe."""
+"""Where the probe listens in torch: each function is replaced by one that calls it and puts a moment on the probe's tape.
+
+These functions run inside every step that is timed. What they need is bound when they are made, they compute nothing that
+can be computed when the tape is read, and an entry holds numbers only: a container would wake the garbage collector.
+"""
 import functools
 import os
+import sys
 import time
 
+from batchwright_probe import FLUSH_NS, LOOK_NS
+
 _now = time.perf_counter_ns
+_LONGEST_TAPE = 1 << 17  # entries of a script that reads data for minutes without a step
 
 
 def install(torch, probe):
+    _forward(torch, probe)
     _backward(torch, probe)
     _optimizer(torch, probe)
     _gradient_scaler(torch, probe)
@@ -18,31 +27,167 @@ def install(torch, probe):
         probe.evidence.install()
 
 
+# ---- forward
+def _forward(torch, probe):
+    """A global hook until the first module is called for training; then only calls of its class are looked at."""
+    from torch.nn.modules.module import register_module_forward_pre_hook
+
+    grad_enabled, see = torch.is_grad_enabled, _see_forward(torch, probe)
+
+    def find_outermost(module, args):
+        if not (module.training and grad_enabled()) or probe.busy:
+            return
+        finder.remove()
+        probe.outermost = module
+        _watch(module, probe, grad_enabled, see)
+        see(args, _kwargs_of_call(module))
+
+    finder = register_module_forward_pre_hook(find_outermost)
+
+
+def _watch(module, probe, grad_enabled, see):
+    # On the class, not as a hook on the module: hooks are copied and pickled with it, and take a slower path.
+    kind = type(module)
+    original = kind.__call__
+
+    def __call__(called, *args, **kwargs):
+        if called is module and not probe.busy and called.training and grad_enabled():
+            see(args, kwargs)
+        return original(called, *args, **kwargs)
+
+    __call__.__wrapped__ = original
+    kind.__call__ = __call__
+
+
+def _see_forward(torch, probe):
+    record, happened, masks, Tensor = probe.record, probe.on_forward, probe.masks, torch.Tensor
+
+    def see(args, kwargs):
+        now = probe.mark()
+        tensor = kwargs["input_ids"] if "input_ids" in kwargs else args[0] if args else None
+        if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
+            tensor = _first_tensor(Tensor, (args, kwargs))
+        examples = padded = 0
+        if tensor is not None:
+            shape = tensor.shape
+            if shape:
+                examples = shape[0]
+                if len(shape) == 2 and not tensor.is_floating_point():
+                    padded = examples * shape[1]
+                    if "attention_mask" in kwargs:
+                        mask = kwargs["attention_mask"]
+                        if isinstance(mask, Tensor) and mask.shape == shape and probe.device.reads_at_once:
+                            masks.append(mask)
+        record((happened, now, examples, padded))
+        if probe.evidence is not None:
+            probe.drain()
+            probe.evidence.before_forward(tensor, kwargs)
+
+    return see
+
+
+def _first_tensor(Tensor, values):
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.dim() > 0:
+                return value
+            continue
+        if isinstance(value, dict):
+            found = _first_tensor(Tensor, value.values())
+        elif isinstance(value, (list, tuple)):
+            found = _first_tensor(Tensor, value)
+        else:
+            found = None
+        if found is not None:
+            return found
+    return None
+
+
+def _kwargs_of_call(module):
+    """The keyword arguments of the call that a global pre-hook, which is not given them, runs in."""
+    frame = sys._getframe(2)
+    for _ in range(6):
+        if frame is None:
+            break
+        if frame.f_locals.get("self") is module and isinstance(frame.f_locals.get("kwargs"), dict):
+            return frame.f_locals["kwargs"]
+        frame = frame.f_back
+    return {}
+
+
+# ---- backward
 def _backward(torch, probe):
     original = torch.autograd.backward
+    record, begins, ends, look = probe.record, probe.on_backward, probe.on_backward_end, _look_at_loss(torch, probe)
 
     @functools.wraps(original)
     def backward(tensors, *args, **kwargs):
-        if probe.in_backward:  # reentrant checkpointing runs a backward inside the backward
+        if probe.busy:  # reentrant checkpointing runs a backward inside the backward
             return original(tensors, *args, **kwargs)
-        probe.before_backward(tensors)
-        probe.in_backward = True
+        record((begins, probe.mark(), None, None))
+        if probe.looking:
+            look(tensors)
+        probe.busy = True
         try:
             return original(tensors, *args, **kwargs)
         finally:
-            probe.in_backward = False
-            probe.after_backward()
+            record((ends, probe.mark(), None, None))
+            probe.busy = probe.dead
+            if probe.evidence is not None:
+                probe.drain()
+                probe.evidence.after_backward()
 
     torch.autograd.backward = backward
 
 
+def _look_at_loss(torch, probe):
+    def look(root):
+        if torch.is_tensor(root) and root.numel() == 1:
+            loss = probe.device.value(root)
+            if probe.loss_scale is not None:
+                loss = loss / probe.device.value(probe.loss_scale)
+            probe.record((probe.on_loss, None, loss, None))
+        if probe.evidence is not None:
+            probe.drain()
+            probe.evidence.before_backward(root)
+
+    return look
+
+
+# ---- optimizer
 def _optimizer(torch, probe):
-    from torch.nn.modules.module import register_module_forward_pre_hook
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-    probe.finder = register_module_forward_pre_hook(probe.find_outermost)
-    register_optimizer_step_pre_hook(probe.before_step)
-    register_optimizer_step_post_hook(probe.after_step)
+    record, begins, ends, masks = probe.record, probe.on_step, probe.on_step_end, probe.masks
+    between_looks = LOOK_NS if probe.evidence is None else -1
+
+    def before_step(optimizer, args, kwargs):
+        record((begins, probe.mark(), None, None))
+
+    def after_step(optimizer, args, kwargs):
+        probe.calls += 1
+        if probe.dead:
+            probe.tape.clear()
+            return
+        now = probe.mark()
+        rate = None
+        if masks:
+            probe.count_tokens()
+        if probe.looking:
+            groups = getattr(optimizer, "param_groups", None)
+            rate = groups[0].get("lr") if groups else None
+        record((ends, now, optimizer, rate))
+        host = _now()
+        if probe.calls >= probe.due or host - probe.flushed > FLUSH_NS:
+            probe.flush()
+        if host - probe.looked > between_looks:
+            probe.looking, probe.looked = True, host
+        else:
+            probe.looking = False
+
+    probe.before_step, probe.after_step = before_step, after_step
+    register_optimizer_step_pre_hook(before_step)
+    register_optimizer_step_post_hook(after_step)
 
 
 def _gradient_scaler(torch, probe):
@@ -57,10 +202,11 @@ def _gradient_scaler(torch, probe):
 
     @functools.wraps(original)
     def step(self, optimizer, *args, **kwargs):
-        before = probe.optimizer_calls
+        before = probe.calls
         result = original(self, optimizer, *args, **kwargs)
-        if probe.optimizer_calls == before:
-            probe.skipped_step(optimizer)
+        if probe.calls == before:  # it met infinities: the window is over, though nothing was updated
+            probe.before_step(optimizer, (), {})
+            probe.after_step(optimizer, (), {})
         return result
 
     scaler.step, scaler.scale = step, scale
@@ -74,17 +220,19 @@ def _clipping(torch, probe):
         if probe.evidence is not None:
             probe.evidence.before_clipping()
         norm = original(*args, **kwargs)
-        probe.clipped(norm)
+        if probe.looking and not probe.dead and probe.device is not None and torch.is_tensor(norm):
+            probe.record((probe.on_norm, None, probe.device.value(norm), None))
         return norm
 
     torch.nn.utils.clip_grad_norm_ = torch.nn.utils.clip_grad.clip_grad_norm_ = clip_grad_norm_
 
 
+# ---- input, collectives
 def _input(torch, probe):
     import torch.utils.data.dataloader as dataloader
 
     kind = dataloader._BaseDataLoaderIter
-    original = kind.__next__
+    original, record, happened, tape = kind.__next__, probe.record, probe.on_waited, probe.tape
 
     @functools.wraps(original)
     def __next__(self):
@@ -92,7 +240,9 @@ def _input(torch, probe):
         try:
             return original(self)
         finally:
-            probe.waited(begin, _now())
+            record((happened, begin, _now(), None))
+            if len(tape) > _LONGEST_TAPE:
+                tape.clear() if probe.dead else probe.drain()
 
     kind.__next__ = __next__
 
@@ -112,8 +262,8 @@ def _collectives(torch, probe):
             try:
                 return original(*args, **kwargs)
             finally:
-                if not probe.in_backward and (probe.begin is not None or probe.step_end is not None):
-                    probe.collective += _now() - begin
+                if not probe.busy:
+                    probe.record((probe.on_collective, begin, _now(), None))
         return collective
 
     for name in _COLLECTIVES:
