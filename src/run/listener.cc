@@ -8,28 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
 
 namespace batchwright::run {
-namespace {
-
-std::filesystem::path private_folder() {
-  // A socket's path holds 108 bytes, so a long TMPDIR cannot be used.
-  const char* named = std::getenv("TMPDIR");
-  std::string name = named != nullptr && *named == '/' && std::strlen(named) < 60 ? named : "/tmp";
-  name += "/batchwright-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw Error(ErrorKind::Internal, name, std::string("cannot be made (") + std::strerror(errno) + ")");
-  }
-  return name;
-}
-
-}  // namespace
-
-Listener::Listener() : folder_(private_folder()), path_(folder_ / "socket") {
+Listener::Listener() : path_(folder_.path() / "socket") {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path_.c_str(), sizeof address.sun_path - 1);
@@ -39,8 +23,6 @@ Listener::Listener() : folder_(private_folder()), path_(folder_ / "socket") {
       ::listen(descriptor_, 64) != 0) {
     const std::string reason = std::strerror(errno);
     if (descriptor_ >= 0) ::close(descriptor_);
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
     throw Error(ErrorKind::Internal, path_.string(), "cannot listen (" + reason + ")");
   }
 }
@@ -48,8 +30,6 @@ Listener::Listener() : folder_(private_folder()), path_(folder_ / "socket") {
 Listener::~Listener() {
   close_all();
   ::close(descriptor_);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 void Listener::close_all() {

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "run/line_buffer.h"
+#include "run/private_folder.h"
 #include "run/protocol.h"
 
 namespace batchwright::run {
 
-// The tuner's end of the protocol: a Unix-domain socket in a private temporary folder, and the connections of
-// the workers (one a rank) that found it through BATCHWRIGHT_SOCKET.
+// The tuner's end of the protocol: a Unix-domain socket in a private folder, and the connections of the
+// workers (one a rank) that found it through BATCHWRIGHT_SOCKET.
 class Listener {
  public:
   struct Event {
@@ -40,7 +41,8 @@ class Listener {
   void accept_waiting();
   void read_from(int connection, std::vector<Event>& events);
 
-  std::filesystem::path folder_, path_;
+  PrivateFolder folder_;
+  std::filesystem::path path_;
   int descriptor_ = -1;
   std::map<int, LineBuffer> connections_;
 };

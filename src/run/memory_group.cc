@@ -1,13 +1,17 @@
 #include "run/memory_group.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -37,6 +41,24 @@ bool put(const std::filesystem::path& file, const std::string& value) {
   std::ofstream out(file);
   out << value << std::flush;
   return static_cast<bool>(out);
+}
+
+constexpr const char* kPrefix = "batchwright-";  // then the process's number, and which of its groups it is
+
+// A process that was killed leaves its groups; the kernel lets one go when no process is in it.
+void remove_groups_of_ended_processes(const std::filesystem::path& parent) {
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (auto entry = std::filesystem::directory_iterator(parent, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    pid_t owner = 0;
+    const char* const begin = name.data() + std::char_traits<char>::length(kPrefix);
+    if (std::from_chars(begin, name.data() + name.size(), owner).ec != std::errc() || owner <= 0) continue;
+    if (::kill(owner, 0) != 0 && errno == ESRCH) found.push_back(entry->path());
+  }
+  for (const std::filesystem::path& group : found) std::filesystem::remove(group, error);
 }
 
 }  // namespace
@@ -81,8 +103,9 @@ std::unique_ptr<MemoryGroup> MemoryGroup::create(std::int64_t limit_bytes) {
   static std::atomic<int> count = 0;
   const std::filesystem::path own = own_memory_group();
   if (own.empty()) return nullptr;
+  remove_groups_of_ended_processes(own);
   std::error_code error;
-  const std::filesystem::path folder = own / fmt::format("batchwright-{}-{}", ::getpid(), ++count);
+  const std::filesystem::path folder = own / fmt::format("{}{}-{}", kPrefix, ::getpid(), ++count);
   if (!std::filesystem::create_directory(folder, error)) return nullptr;
   std::unique_ptr<MemoryGroup> group(new MemoryGroup(folder));
   const std::string limit = std::to_string(limit_bytes);

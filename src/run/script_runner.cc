@@ -1,18 +1,16 @@
 #include "run/script_runner.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "run/private_folder.h"
 
 namespace batchwright::run {
 namespace {
@@ -28,22 +26,15 @@ double now_seconds() {
 // Removed with all that a trial wrote, whatever happens.
 struct ScriptRunner::Scratch {
   std::filesystem::path path;
-  std::filesystem::path temporary;  // TMPDIR of the trial
+  // TMPDIR of the trial. Not below `path`: Python's multiprocessing puts sockets there, whose paths hold 108
+  // bytes.
+  PrivateFolder temporary;
 
-  explicit Scratch(std::filesystem::path folder) : path(std::move(folder)) {
-    // Not below `path`: Python's multiprocessing puts sockets there, whose paths hold 108 bytes.
-    const char* named = std::getenv("TMPDIR");
-    std::string name = named != nullptr && *named == '/' && std::strlen(named) < 40 ? named : "/tmp";
-    name += "/batchwright-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr)
-      throw Error(ErrorKind::Internal, name, std::string("cannot be made (") + std::strerror(errno) + ")");
-    temporary = name;
-  }
+  explicit Scratch(std::filesystem::path folder) : path(std::move(folder)) {}
   Scratch(const Scratch&) = delete;
   ~Scratch() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
-    std::filesystem::remove_all(temporary, ignored);
   }
 };
 
@@ -90,12 +81,13 @@ ScriptRunner::ScriptRunner(ScriptSettings settings, const InterruptGuard* interr
     : settings_(std::move(settings)),
       interrupt_(interrupt),
       on_progress_(std::move(on_progress)),
-      patience_(patience) {}
+      patience_(patience) {
+  std::error_code ignored;
+  std::filesystem::remove_all(settings_.scratch_root, ignored);  // left by a run that was killed
+}
 
 std::filesystem::path ScriptRunner::fresh_scratch() {
   const std::filesystem::path path = settings_.scratch_root / fmt::format("trial-{}", ++trials_);
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);  // left by a run that was killed
   std::filesystem::create_directories(path);
   return std::filesystem::absolute(path);
 }
@@ -107,7 +99,7 @@ WorkerCommand ScriptRunner::command_of(const TrialRequest& request, const Scratc
   WorkerCommand command;
   command.command = invocation.words;
   command.environment = invocation.environment;
-  command.environment["TMPDIR"] = scratch.temporary.string();
+  command.environment["TMPDIR"] = scratch.temporary.path().string();
   // What is compiled once serves every trial.
   if (std::getenv("TORCHINDUCTOR_CACHE_DIR") == nullptr)
     command.environment["TORCHINDUCTOR_CACHE_DIR"] =

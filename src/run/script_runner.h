@@ -13,7 +13,9 @@ namespace batchwright::run {
 
 struct ScriptSettings {
   ScriptCommand script;
-  std::filesystem::path scratch_root;  // holds a fresh folder for each trial, removed after it
+  // The runner's own: holds a fresh folder for each trial, removed after it; what a killed run left is
+  // removed first.
+  std::filesystem::path scratch_root;
   std::filesystem::path log_file;
   std::filesystem::path hook_folder;    // put first on PYTHONPATH; empty: no hook
   std::int64_t memory_limit_bytes = 0;  // 0: no limit (WorkerCommand)

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -36,6 +38,37 @@ TEST(ScriptVerb, RunsAScriptAtTwoLengthsAndAnswersAgainFromTheFolder) {
   const std::size_t trials = program.lines_in("run/trials.jsonl");
   program.run(tune({"--steps-arg", "{steps}"}, {python_for_tests(), "-c", kScript, "{micro}", "{accum}"}));
   EXPECT_EQ(program.lines_in("run/trials.jsonl"), trials);
+}
+
+// Killed in the middle of a trial: what it left lying is gone once the same command has continued.
+TEST(ScriptVerb, AKilledTunerLeavesNothingForLong) {
+  const Program program;
+  const std::filesystem::path temporary = program.folder / "t", seen = program.folder / "seen";
+  std::filesystem::create_directory(temporary);
+  const char* script =  // the first run of all sleeps until it is ended
+      "import os, sys, time\n"
+      "first = not os.path.exists('seen')\n"
+      "open('seen', 'w').close()\n"
+      "time.sleep(100 if first else 0.02 + 0.004 * int(sys.argv[2]) * int(sys.argv[3]))";
+  ProcessOptions options = program.command(
+      tune({"--steps-arg", "{steps}"}, {python_for_tests(), "-c", script, "{micro}", "{accum}"}));
+  options.environment["TMPDIR"] = temporary.string();
+  {
+    ChildProcess tuner = ChildProcess::start(options);
+    for (int i = 0; i < 6000 && !std::filesystem::exists(seen); ++i) ::usleep(5000);
+    ASSERT_TRUE(std::filesystem::exists(seen));
+    ::kill(tuner.process_id(), SIGKILL);
+    ASSERT_TRUE(tuner.wait(std::chrono::seconds(60)));
+  }
+  EXPECT_TRUE(std::filesystem::exists(program.folder / "run" / "scratch" / "trial-1"));
+  EXPECT_FALSE(std::filesystem::is_empty(temporary));
+  for (const auto& left : std::filesystem::directory_iterator(temporary)) {
+    std::filesystem::last_write_time(left.path(),
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  const CapturedOutput again = run_captured(options, std::chrono::seconds(120));
+  EXPECT_TRUE(std::filesystem::is_empty(temporary)) << again.text;
+  EXPECT_FALSE(std::filesystem::exists(program.folder / "run" / "scratch")) << again.text;
 }
 
 TEST(ScriptVerb, RefusesWhatWouldBeWrongBeforeItRunsAnything) {
