@@ -50,6 +50,7 @@ int explain_run(const ExplainArguments& arguments) {
   const tune::Candidates candidates = tune::candidate_splits(
       effective_batch, devices_of(request, arguments.run), request.boolean("allow_inexact", false));
   search.starts_are_dear = request.find("command") != nullptr;  // a script of the user's
+  search.probe_longest = !search.starts_are_dear;
   const auto calibration = tune::calibration_for(folder.facts());
   const tune::Decision decision =
       tune::decide(search, candidates.splits, folder.trials(), 0, "", calibration ? &*calibration : nullptr);

@@ -47,13 +47,19 @@ std::vector<Peak> measured_peaks(const SearchOptions& options, std::span<const r
   return peaks;
 }
 
-// The next split to try among `open`, the ones between the known failure and the known fit, largest first.
-std::size_t next_probe(const SearchOptions& options, std::span<const run::Split> splits,
-                       const std::vector<Peak>& peaks, const std::vector<std::size_t>& open,
-                       bool prediction_failed) {
+// A prediction this far above the limit is not put to the test where a test is a start of its own.
+constexpr double kSurelyAbove = 1.1;
+
+// The next split to try among `open`, the ones between the known failure and the known fit, largest first;
+// nullopt when all of them surely need too much.
+std::optional<std::size_t> next_probe(const SearchOptions& options, std::span<const run::Split> splits,
+                                      const std::vector<Peak>& peaks, const std::vector<std::size_t>& open,
+                                      bool prediction_failed) {
   const double limit = static_cast<double>(options.memory_limit_bytes);
   if (peaks.size() == 1 && limit > 0 && !prediction_failed) {
-    // The second point: four times the first is far enough away for a slope, and still cheap.
+    // The second point: four times the first is far enough away for a slope, and still cheap. A script's next
+    // larger split will be timed anyway.
+    if (options.starts_are_dear) return open.back();
     for (auto i = open.rbegin(); i != open.rend(); ++i) {
       if (examples_at_once(options, splits[*i]) >= 4 * peaks[0].examples) return *i;
     }
@@ -64,6 +70,8 @@ std::size_t next_probe(const SearchOptions& options, std::span<const run::Split>
     const auto bytes = predicted_bytes(peaks, examples_at_once(options, splits[i]));
     if (bytes && *bytes <= limit) return i;
   }
+  const auto nearest = predicted_bytes(peaks, examples_at_once(options, splits[open.back()]));
+  if (options.starts_are_dear && nearest && *nearest > kSurelyAbove * limit) return std::nullopt;
   return open.back();  // none is predicted to fit: show it on the nearest
 }
 
@@ -91,6 +99,10 @@ FitBoundary fit_boundary(const SearchOptions& options, std::span<const run::Spli
   }
   const std::vector<Peak> peaks = measured_peaks(options, splits, states);
   boundary.probe = next_probe(options, splits, peaks, open, boundary.smallest_fail.has_value());
+  if (!boundary.probe) {
+    const auto bytes = predicted_bytes(peaks, examples_at_once(options, splits[open.back()]));
+    boundary.predicted_bytes = static_cast<std::int64_t>(*bytes);
+  }
   return boundary;
 }
 

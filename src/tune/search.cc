@@ -15,29 +15,9 @@ using run::Outcome;
 using run::Trial;
 using run::TrialRequest;
 
-constexpr int kMostCrashes = 2;  // one crash may be an accident of the machine, two are the split's
-
 // After one round all of a split's steps lie close together, so a disturbance of the machine can hit them
 // all; only a clear difference counts then.
 constexpr double kFirstRoundMargin = 0.15;
-
-void note_failure(SplitState& state, const Trial& trial) {
-  if (trial.outcome == Outcome::Crashed && ++state.crashes < kMostCrashes) return;
-  state.out = true;
-  state.outcome = trial.outcome;
-  state.reason = trial.reason;
-}
-
-void note_measured(SplitState& state, const Trial& trial) {
-  auto& peak = trial.request.batch == "longest" ? state.longest_peak_bytes : state.sampled_peak_bytes;
-  if (trial.peak_bytes) peak = std::max(peak.value_or(0), *trial.peak_bytes);
-  if (trial.request.batch == "sampled") {
-    state.rounds.push_back(trial.request.first_step);
-    state.outcome = Outcome::Measured;
-  } else {
-    state.fits_longest = true;
-  }
-}
 
 class Search {
  public:
@@ -77,6 +57,15 @@ class Search {
   }
 
   void explain_untried(const FitBoundary& boundary) {
+    if (boundary.predicted_bytes) {
+      const std::string why =
+          fmt::format("not started: {} is predicted to need {} of the {} allowed",
+                      run::to_string(splits_[*boundary.largest_fit - 1]),
+                      format_bytes(*boundary.predicted_bytes), format_bytes(options_.memory_limit_bytes));
+      for (std::size_t i = 0; i < *boundary.largest_fit; ++i) {
+        if (!state_.splits[i].out) state_.why_dropped[i] = why;
+      }
+    }
     if (!boundary.smallest_fail) return;
     for (std::size_t i = 0; i < *boundary.smallest_fail; ++i) {
       if (state_.splits[i].out || options_.exhaustive) continue;
@@ -277,27 +266,6 @@ class Search {
 };
 
 }  // namespace
-
-std::vector<SplitState> split_states(std::span<const run::Split> splits, std::span<const Trial> trials) {
-  std::vector<SplitState> states(splits.size());
-  for (const Trial& trial : trials) {
-    for (std::size_t i = 0; i < splits.size(); ++i) {
-      const bool same_micro_batch = splits[i].micro_batch == trial.request.split.micro_batch &&
-                                    splits[i].micro_tokens == trial.request.split.micro_tokens &&
-                                    splits[i].devices == trial.request.split.devices;
-      const bool same_split = splits[i] == trial.request.split;
-      // A probe runs fewer micro-batches than a step has.
-      if (!same_split && !(same_micro_batch && trial.request.batch == "longest")) continue;
-      if (trial.outcome == Outcome::Measured) {
-        note_measured(states[i], trial);
-        if (same_split && trial.request.batch == "longest") states[i].confirmed = true;
-      } else if (trial.outcome != Outcome::NotTried) {
-        note_failure(states[i], trial);
-      }
-    }
-  }
-  return states;
-}
 
 Round round_at(const SearchOptions& options, std::int64_t number) {
   if (options.exhaustive) {

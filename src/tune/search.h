@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "run/trial.h"
+#include "tune/split_state.h"
 
 namespace batchwright::tune {
 
@@ -34,23 +35,6 @@ struct SearchOptions {
 
   static constexpr std::int64_t kExhaustiveRounds = 10, kExhaustiveSteps = 5;
 };
-
-// What the trials so far say of one split.
-struct SplitState {
-  bool out = false;  // no more trials: it failed
-  run::Outcome outcome = run::Outcome::NotTried;
-  std::string reason;                              // why it is out
-  std::optional<std::int64_t> longest_peak_bytes;  // measured on the longest examples
-  std::optional<std::int64_t> sampled_peak_bytes;
-  bool fits_longest = false;         // ran on the longest examples
-  bool confirmed = false;            // ran a whole step on the longest examples
-  std::vector<std::int64_t> rounds;  // first windows of its measured rounds
-  int crashes = 0;
-
-  bool measured() const { return !rounds.empty(); }
-};
-
-std::vector<SplitState> split_states(std::span<const run::Split> splits, std::span<const run::Trial> trials);
 
 // A round: every split still in the race runs the same windows, in an order that turns round each time.
 struct Round {

@@ -87,6 +87,30 @@ TEST(Search, TheBoundaryIsFoundWithFewFailuresWhereMemoryIsLinear) {
   }
 }
 
+// A script's trial is a start of its own. With a limit that is known, what surely fails is never started.
+TEST(Search, AScriptsLargestSplitIsFoundWithoutRunningOutOfMemory) {
+  for (std::int64_t fits = 1; fits <= 64; fits *= 2) {
+    Machine machine;
+    machine.every_batch_is_longest = true;
+    const std::vector<run::Split> splits = splits_of(64);
+    machine.limit_bytes = SimulatedWorkload(machine).peak_bytes(fits) + (1 << 20);
+    SimulatedWorkload workload(machine);
+    SearchOptions options = options_for(64, machine.limit_bytes);
+    options.probe_longest = false;
+    options.starts_are_dear = true;
+    const auto trials = search_to_the_end(options, splits, workload);
+    const Decision decision = decide(options, splits, trials, 1);
+    ASSERT_TRUE(decision.largest_that_fits) << fits;
+    EXPECT_EQ(splits[*decision.largest_that_fits].micro_batch, fits);
+    const auto failures = std::count_if(trials.begin(), trials.end(), [](const run::Trial& trial) {
+      return trial.outcome == Outcome::OutOfMemory;
+    });
+    EXPECT_LE(failures, fits <= 8 ? 2 : 0) << fits;
+    for (std::size_t i = 0; failures == 0 && i < *decision.largest_that_fits; ++i)
+      EXPECT_NE(decision.trials[i].why_dropped.find("is predicted to need"), std::string::npos) << fits;
+  }
+}
+
 TEST(Search, MicroBatchesThatRunSideBySideAreProbedTogether) {
   // Two threads: 1x64 holds two examples at a time, and so does 2x32, which is sharded.
   Machine machine;

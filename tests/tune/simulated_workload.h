@@ -26,7 +26,8 @@ struct Machine {
   };  // cost of a token by micro-batch
   std::int64_t base_bytes = 200 << 20, token_bytes = 40000;
   std::int64_t limit_bytes = 0;
-  std::int64_t effective_batch = 32;  // examples a step of a token cut
+  bool every_batch_is_longest = false;  // as far as memory is concerned
+  std::int64_t effective_batch = 32;    // examples a step of a token cut
   double token_cut_gain = 1;  // step time of a token cut relative to the split with as many micro-steps
   std::uint64_t seed = 0;
 };
@@ -52,7 +53,7 @@ class SimulatedWorkload : public run::Workload {
     run::TrialRecord record(request);
     double wall = 0;
     const run::Split split = as_split(request.split);
-    if (machine_.limit_bytes > 0 && request.batch == "longest" &&
+    if (machine_.limit_bytes > 0 && (request.batch == "longest" || machine_.every_batch_is_longest) &&
         peak_bytes(split.micro_batch) > machine_.limit_bytes) {
       return record.finish(run::Outcome::OutOfMemory, "the limit is reached");
     }
