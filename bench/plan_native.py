@@ -24,7 +24,7 @@ def texts(path, folder):
 def measured(program, model, data, folder):
     run = os.path.join(folder, "run")
     command = [program, "tune", model, data, "--effective-batch", str(EFFECTIVE_BATCH), "--lora", "16", "--max-length", str(LENGTH),
-               "--layout", "packed", "--budget", "120s", "--run", run, "--json"]
+               "--layout", "packed", "--budget", "120s", "--no-cache", "--run", run, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(done.stderr)

@@ -21,7 +21,7 @@ DEFAULTS = ["--effective-batch", "32", "--lora", "16", "--quiet"]
 def tune(options, *more):
     with tempfile.TemporaryDirectory() as folder:
         command = [PROGRAM, "tune", options.model, options.data, *(options.tune_options or DEFAULTS), *more, "--json",
-                   "--run", folder]
+                   "--no-cache", "--run", folder]
         print("  " + " ".join(map(str, command[1:2] + command[4:])), file=sys.stderr, flush=True)
         output = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
         if output.returncode != 0:

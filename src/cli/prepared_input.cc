@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/length_statistics.h"
 #include "data/prepare.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
@@ -78,13 +77,11 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
                             arguments.options.effective_batch, training_rows, row_word(tokens.task())),
                 "Give more rows, a smaller effective batch, or a smaller --eval-fraction");
   }
-  const data::LengthStatistics lengths = data::length_statistics(data::row_lengths(tokens));
   return {.model_folder = std::filesystem::absolute(input.model),
           .token_file = std::filesystem::absolute(prepared.token_file),
           .content_id = tokens.content_id(),
           .training_rows = training_rows,
-          .mean_tokens = lengths.mean,
-          .longest_tokens = lengths.longest};
+          .lengths = data::length_statistics(data::row_lengths(tokens))};
 }
 
 Json request_of(const std::string& verb, const PreparedInput& input, const run::TrainingOptions& options) {

@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "cli/training_arguments.h"
+#include "data/length_statistics.h"
 
 namespace batchwright::cli {
 
@@ -14,8 +15,7 @@ struct PreparedInput {
   std::filesystem::path model_folder, token_file;
   std::string content_id;  // of the tokens: same id, same data
   std::int64_t training_rows = 0;
-  double mean_tokens = 0;           // of an example
-  std::int64_t longest_tokens = 0;  // of the longest one
+  data::LengthStatistics lengths;  // of its examples
 };
 
 // Throws NotFound, InvalidInput or Unsupported naming the file, and Usage when a step needs more rows than

@@ -24,6 +24,7 @@ struct TrainingArguments {
   std::string run_folder;  // empty: a folder named after the request
   std::optional<double> budget_seconds;
   bool overwrite = false, json = false, quiet = false;
+  bool no_cache = false;  // of tune, and of train when it tunes
 
   // Everything that is not an option: MODEL DATA, or, after `--`, a command.
   std::vector<std::string> words;

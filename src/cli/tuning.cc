@@ -8,9 +8,12 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/units.h"
+#include "data/prepare.h"
 #include "run/devices_runner.h"
 #include "run/engine.h"
+#include "tune/cache.h"
 #include "tune/remedies.h"
 #include "tune/splits.h"
 #include "tune/token_cuts.h"
@@ -27,6 +30,21 @@ run::EngineJob trials_job(const TuningPlan& plan, const run::TrainingOptions& op
   job.run_folder = std::filesystem::absolute(folder).string();
   job.options = options;
   return job;
+}
+
+// What a step's time and memory follow from: not where the model lies and what the examples say, but the
+// model's shape, how long the examples are, this machine and this engine.
+Json question_of(const TuningPlan& plan, Json request) {
+  for (const char* name : {"model", "data"}) request.erase(name);
+  for (const char* name :
+       {"steps", "epochs", "learning_rate", "warmup_steps", "schedule", "weight_decay", "adam_beta1",
+        "adam_beta2", "adam_epsilon", "seed", "eval_fraction", "save_every", "keep"}) {
+    request["options"].erase(name);
+  }
+  request["lengths"] = data::to_json(plan.input.lengths);
+  request["machine"] = tune::machine_key();
+  request["engine"] = content_hash(read_file(run::find_engine()));
+  return request;
 }
 
 // As many as a process of the engine will use at most: --threads, or every core that this process may use.
@@ -80,6 +98,7 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
   request["micro_tokens"] = plan.micro_tokens;
   request["devices"] = plan.devices;
   run::find_engine();  // before a folder is made
+  const tune::TuningCache cache(data::default_cache_folder() / "tune", question_of(plan, request));
   TuningResult result;
   result.folder = plan.run_folder.empty() ? default_run_folder("tune", request) : plan.run_folder;
   run::RunFolder folder(result.folder, std::move(request), plan.overwrite);
@@ -98,7 +117,7 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
     search.token_cuts =
         plan.micro_tokens > 0
             ? std::vector{run::Split::of_tokens(plan.micro_tokens)}
-            : tune::token_cuts(plan.input.mean_tokens, plan.input.longest_tokens, search.effective_batch);
+            : tune::token_cuts(plan.input.lengths.mean, plan.input.lengths.longest, search.effective_batch);
     for (run::Split& cut : search.token_cuts) cut.devices = plan.devices.front();
   }
   const run::EngineJob job = trials_job(plan, plan.options, folder.path());
@@ -109,7 +128,8 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
   });
   try {
     tune::TuneOutcome outcome =
-        tune::run_tuning(search, candidates.splits, runner, folder, {plan.budget_seconds}, progress);
+        tune::run_tuning(search, candidates.splits, runner, folder, {plan.budget_seconds}, progress,
+                         plan.use_cache && !plan.overwrite ? &cache : nullptr);
     result.decision = std::move(outcome.decision);
     result.interrupted = outcome.interrupted;
   } catch (const Error& e) {

@@ -16,6 +16,7 @@ struct TuningPlan {
   run::TrainingOptions options;
   std::vector<std::int64_t> devices = {1};  // the numbers of devices to try
   bool exhaustive = false, allow_inexact = false, overwrite = false;
+  bool use_cache = true;  // what was answered before is not measured again, unless overwrite asks for it
   std::int64_t micro_tokens = 0;  // the one token budget to time beside the splits; 0: choose some
   std::optional<double> budget_seconds;
   std::filesystem::path run_folder;  // empty: named after the request

@@ -157,6 +157,7 @@ ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& i
   plan.budget_seconds = arguments.training.budget_seconds.value_or(kAutoBudgetSeconds);
   plan.run_folder = folder / "tune";
   plan.overwrite = arguments.training.overwrite;
+  plan.use_cache = !arguments.training.no_cache;
   const TuningResult result = tune_with_engine(plan, interrupt, progress);
   interrupt.check();
   if (!result.decision.recommended) {
@@ -275,6 +276,7 @@ void add_train_verb(CLI::App& app, int& exit_code) {
   app.add_option("--save-every", arguments->training.options.save_every);
   app.add_option("--keep", arguments->training.options.keep);
   app.add_option("--trace", arguments->trace);
+  app.add_flag("--no-cache", arguments->training.no_cache);
   app.add_flag("--write-job", arguments->write_job);
   app.add_option("--progress", arguments->progress);
   app.callback([&app, &exit_code, arguments] {

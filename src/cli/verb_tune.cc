@@ -19,7 +19,7 @@ namespace {
 
 struct TuneArguments {
   TrainingArguments training;
-  bool allow_inexact = false, exhaustive = false, no_cache = false;
+  bool allow_inexact = false, exhaustive = false;
   ScriptArguments script;
 };
 
@@ -33,7 +33,7 @@ TuningResult tune_command(const TuneArguments& arguments, const InterruptGuard& 
   plan.exhaustive = arguments.exhaustive;
   plan.allow_inexact = arguments.allow_inexact;
   plan.overwrite = arguments.training.overwrite;
-  plan.use_cache = !arguments.no_cache;
+  plan.use_cache = !arguments.training.no_cache;
   plan.budget_seconds = arguments.training.budget_seconds;
   plan.run_folder = arguments.training.run_folder;
   return tune_script(plan, interrupt, progress);
@@ -51,6 +51,7 @@ TuningResult tune_model(const TuneArguments& arguments, const InterruptGuard& in
   plan.budget_seconds = arguments.training.budget_seconds;
   plan.run_folder = arguments.training.run_folder;
   plan.overwrite = arguments.training.overwrite;
+  plan.use_cache = !arguments.training.no_cache;
   return tune_with_engine(plan, interrupt, progress);
 }
 
@@ -78,14 +79,14 @@ void add_tune_verb(CLI::App& app, int& exit_code) {
   app.add_flag("--allow-inexact", arguments->allow_inexact);
   app.add_flag("--exhaustive", arguments->exhaustive);
   add_script_options(app, arguments->script);
-  app.add_flag("--no-cache", arguments->no_cache);
+  app.add_flag("--no-cache", arguments->training.no_cache);
   app.add_option("--steps-arg", arguments->script.steps_argument);
   app.callback([&app, &exit_code, arguments] {
     finish(app, arguments->training);
     if (arguments->training.has_command) {
       refuse_training_options(app, {"budget", "allow-inexact", "exhaustive", "steps-arg", "no-cache"});
     } else {
-      refuse_script_options(app, {"--set-in", "--steps-arg", "--online", "--no-cache"});
+      refuse_script_options(app, {"--set-in", "--steps-arg", "--online"});
     }
     if (!arguments->training.split.empty() && arguments->training.split != "auto") {
       throw Error(ErrorKind::Usage, "--split", "is what tune finds out", "`batchwright train` takes it");

@@ -31,6 +31,20 @@ std::string gpu_driver() {
   }
 }
 
+std::vector<std::string> gpu_models() {
+  std::vector<std::string> models;
+  std::error_code error;
+  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error)) {
+    try {
+      const std::string text = read_file(gpu.path() / "information", 1 << 16);
+      models.push_back(text.substr(0, text.find('\n')));
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return models;
+}
+
 }  // namespace
 
 std::filesystem::path TuningCache::file() const {
@@ -69,6 +83,7 @@ Json machine_key() {
   return {{"processor", hardware::processor_name()},
           {"threads", usable_cores()},
           {"memory_bytes", hardware::machine_memory_bytes()},
+          {"gpus", gpu_models()},
           {"gpu_driver", gpu_driver()}};
 }
 

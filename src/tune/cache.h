@@ -33,7 +33,7 @@ class TuningCache {
   Json key_;
 };
 
-// What this machine adds to the question: processor, usable threads, memory, and the GPU driver's version
+// What this machine adds to the question: processor, usable threads, memory, GPUs, and their driver's version
 // line.
 Json machine_key();
 

@@ -118,6 +118,29 @@ TEST_F(TuneVerb, KilledAtAnyMomentItContinues) {
   }
 }
 
+// What does not decide a step's time is no part of the question; a memory limit is.
+TEST_F(TuneVerb, ARepeatedQuestionIsAnsweredFromTheCache) {
+  const auto tune = [&](const std::string& folder, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"tune", Program::model_folder(), program.data(), "--effective-batch",
+                                      "32",   "--run",                 folder};
+    words.insert(words.end(), more.begin(), more.end());
+    return program.run(words);
+  };
+  ASSERT_EQ(tune("first", {}).status.code, 0);
+  program.set_plan({{"at", {{"32", "kill"}, {"16", "kill"}, {"8", "kill"}}}});  // a trial would show
+  const CapturedOutput answered = tune("again", {"--learning-rate", "0.1", "--seed", "7"});
+  EXPECT_EQ(answered.status.code, 0) << answered.text;
+  EXPECT_NE(answered.text.find("trials are taken from the cache"), std::string::npos) << answered.text;
+  const Json measured = read_json_file(program.folder / "first" / "result.json");
+  const Json again = read_json_file(program.folder / "again" / "result.json");
+  EXPECT_EQ(again.at("trials"), measured.at("trials"));
+  EXPECT_EQ(again.at("recommended"), measured.at("recommended"));
+  const CapturedOutput anew = tune("anew", {"--no-cache"});
+  EXPECT_NE(anew.text.find("SIGKILL"), std::string::npos) << anew.text;
+  const CapturedOutput limited = tune("limited", {"--memory-limit", "8GiB"});
+  EXPECT_NE(limited.text.find("SIGKILL"), std::string::npos) << limited.text;
+}
+
 TEST_F(TuneVerb, AnotherRequestIsNotMixedIn) {
   EXPECT_EQ(program.run(program.tune()).status.code, 0);
   const Json before = program.result();
