@@ -121,8 +121,8 @@ TEST_F(TuneVerb, KilledAtAnyMomentItContinues) {
 // What does not decide a step's time is no part of the question; a memory limit is.
 TEST_F(TuneVerb, ARepeatedQuestionIsAnsweredFromTheCache) {
   const auto tune = [&](const std::string& folder, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"tune", Program::model_folder(), program.data(), "--effective-batch",
-                                      "32",   "--run",                 folder};
+    std::vector<std::string> words = {
+        "tune", Program::model_folder(), program.data(), "--effective-batch", "32", "--run", folder};
     words.insert(words.end(), more.begin(), more.end());
     return program.run(words);
   };
