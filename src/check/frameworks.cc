@@ -25,6 +25,7 @@ bool Library::accelerate_method(Value& object, std::string_view name, Arguments&
   if (name == "no_sync" || name == "no_backward_sync") {
     out = object_value(Role::NoSync);
     const Value* enabled = name == "no_backward_sync" ? arguments.get(1, "enabled") : nullptr;
+    if (name == "no_sync" && !given.empty() && given[0].is_bool) enabled = given.data();  // no_sync(use)
     const auto known = enabled ? m.truth(*enabled) : std::optional<bool>(true);
     if (!known) m.trace_.open_exchange = true;
     out.heap->count = known && !*known ? -1 : 0;

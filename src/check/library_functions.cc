@@ -319,6 +319,14 @@ bool Library::tensor_function(std::string_view dotted, std::string_view name, Ar
     out = given[0];
     return true;
   }
+  if (name == "all_reduce" && arguments.call && arguments.call->kids.size() > 1 && !given.empty() &&
+      (given[0].has_terms() || given[0].opaque()) &&
+      !contains_any(arguments.call->source, {"AVG", "MAX", "MIN"})) {
+    Value reduced = given[0].has_terms() ? given[0] : m.symbol_value(arguments.call->kids[1]);
+    reduced.taint |= kWorld;  // a sum over all processes
+    m.assign(arguments.call->kids[1], reduced, nullptr);
+    return true;
+  }
   if (is_one_of(name, {"gather", "reduce", "all_gather", "reduce_tensor", "reduce_value", "reduce_loss",
                        "all_reduce_mean", "to_python_float", "gather_object"}) &&
       !given.empty()) {

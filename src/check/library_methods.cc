@@ -221,6 +221,7 @@ bool Library::container_method(Value& object, std::string_view name, Arguments& 
     } else if (is_one_of(name, {"items", "values"})) {
       std::vector<Value> rows;
       for (const auto& [key, value] : fields) {
+        if (key == kRest) continue;
         Value text = m.named(key);
         text.type = Type::String;
         rows.push_back(name == "values" ? value : sequence_value({text, value}));

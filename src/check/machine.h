@@ -44,6 +44,9 @@ struct Arguments {
   }
 };
 
+// The field of a dictionary that stands for all that are not named.
+constexpr std::string_view kRest = "";
+
 // A next() past the end inside a try.
 struct StopIteration {};
 

@@ -58,6 +58,17 @@ bool cuts_dynamically(std::string_view function) {
                       {"rearrange", "dynamic", "by_token", "token_budget", "bin_pack", "pack_", "max_token"});
 }
 
+// Nothing but a docstring, pass, raise or a bare return: a subclass in another file does the work.
+bool is_placeholder(const Stmt* function) {
+  return std::all_of(function->body.begin(), function->body.end(), [](const Stmt* statement) {
+    const bool says =
+        statement->kind == StmtKind::Expression && statement->value &&
+        (statement->value->kind == ExprKind::String || statement->value->kind == ExprKind::Constant);
+    return says || statement->kind == StmtKind::Raise || statement->kind == StmtKind::Other ||
+           (statement->kind == StmtKind::Return && !statement->value);
+  });
+}
+
 bool is_module(const Stmt* type) {
   for (const Expr* base : type->bases)
     if (base && contains_any(base->source, {"Module", "Model", "PreTrained", "Layer"}) &&
@@ -258,7 +269,7 @@ Value Machine::call_function(const Value& function, Arguments& arguments) {
     yields_.clear();
     const Flow flow = execute(definition->body);
     if (flow == Flow::Return) result = returned_;
-    abstract = flow == Flow::Raise && definition->body.size() <= 2;
+    abstract = (flow == Flow::Raise || result.is(Type::None)) && is_placeholder(definition);
     if (generator) result = sequence_value(std::move(yields_));
     yields_ = std::move(yields);
   }

@@ -305,7 +305,9 @@ Value Machine::evaluate_subscript(const Expr* expression) {
     if (index.is(Type::String)) {
       const auto found = object.heap->fields.find(*index.name);
       if (found != object.heap->fields.end()) return found->second;
-      return named(*index.name);
+      const auto rest = object.heap->fields.find(kRest);
+      if (rest == object.heap->fields.end()) return named(*index.name);
+      return contains_any(*index.name, {"loss", "nll", "ce"}) ? rest->second : Value{};
     } else if (const auto any = object.heap->fields.find("?"); any != object.heap->fields.end()) {
       return any->second;
     }

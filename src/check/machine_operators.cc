@@ -145,7 +145,7 @@ Value Machine::binary(std::string_view op, const Value& left, const Value& right
   if (op == "/" || op == "//") {
     if (a.has_terms()) return scale_by(a, b, true, expression);
     // Something unknown, or a loss from elsewhere, that is divided by N is a loss.
-    if (op == "/" && a.opaque() && y && (y->taint & kAccumulation) &&
+    if (op == "/" && (a.opaque() || a.is(Type::None)) && y && (y->taint & kAccumulation) &&
         (!a.name || contains_any(lower(last_part(*a.name)), {"loss", "cost", "objective"})))
       return scale_by(a, *y, true, expression);
     if (b.has_terms() && is_count(b)) return b;  // 1 / count: what it scales is divided by the count
@@ -233,8 +233,13 @@ Value Machine::evaluate_compare(const Expr* expression) {
     return value.opaque() && value.name && !value.has_terms();
   };
   if ((op == "==" || op == "!=") &&
-      ((counts(x, 0) && !y && open_limit(b)) || (counts(y, 1) && !x && open_limit(a))))
-    return bool_value(op == "!=");
+      ((counts(x, 0) && !y && open_limit(b)) || (counts(y, 1) && !x && open_limit(a)))) {
+    const bool to_right = counts(x, 0) && !y && open_limit(b);
+    const auto name = *(to_right ? b : a).name;
+    const double at = (to_right ? x : y)->number;
+    const bool met = names_epoch_length(name) && at == world_.epoch_length();
+    return bool_value((op == "==") == met);
+  }
   if (!x || !y) return {};
   // An invented number decides nothing on its own: only counters and what is computed from them do.
   const bool invented = (a.opaque() || b.opaque()) &&

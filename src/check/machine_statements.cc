@@ -164,9 +164,12 @@ bool Machine::decide_open(const Expr* condition, std::uint32_t then_effects, std
 }
 
 Flow Machine::execute_if(const Stmt* statement) {
+  const double outer = period_counter_;
   const bool then =
       decide(statement->value, scan_.effects(statement->body), scan_.effects(statement->orelse));
-  return execute(then ? statement->body : statement->orelse);
+  const Flow flow = execute(then ? statement->body : statement->orelse);
+  period_counter_ = outer;
+  return flow;
 }
 
 void Machine::execute_assign(const Stmt* statement) {
@@ -360,6 +363,14 @@ void Machine::assign_subscript(const Expr* target, Value value) {
     object.heap->fields["?"] = std::move(value);  // one entry stands for all
   } else if ((object.is(Type::Dict) || object.is(Type::Object)) && key.is(Type::String)) {
     object.heap->fields[*key.name] = std::move(value);
+  } else if (object.has_terms() && key.is(Type::String)) {
+    // A dictionary of losses that was made elsewhere: the rest of it stays what it was.
+    Value losses;
+    losses.type = Type::Dict;
+    losses.heap = std::make_shared<Heap>();
+    losses.heap->fields[std::string(kRest)] = object;
+    losses.heap->fields[*key.name] = std::move(value);
+    assign(target->kids[0], std::move(losses), nullptr);
   } else if (object.opaque() && object.name && key.is(Type::String)) {
     paths_[*object.name + "." + *key.name] = std::move(value);
   }

@@ -181,6 +181,7 @@ Value Machine::scale_by(const Value& value, const Value& factor, bool divide, co
         term.normalised = true;
       else if (count || symbol.summed)
         term.counted = true;
+      if (factor.taint & kWorld) term.world *= divide ? 1 / trace_.world : trace_.world;
     } else if (count) {
       term.counted = true;
     } else if (factor.opaque() && !(factor.name && names_loss_weight(*factor.name)) && !number) {

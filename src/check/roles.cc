@@ -12,6 +12,7 @@ std::string lower(std::string_view text) {
 }
 
 std::string_view last_part(std::string_view dotted) {
+  if (dotted.ends_with("[]")) dotted.remove_suffix(2);  // one of several of that name
   while (!dotted.empty() && (dotted.back() == ']' || dotted.back() == '"' || dotted.back() == '\''))
     dotted.remove_suffix(1);
   const auto at = dotted.find_last_of(".[\"'");
@@ -50,6 +51,15 @@ bool names_accumulation(std::string_view name) {
            "accumulates",       "accum_n",     "n_acc",          "accum_grad"}))
     return !contains_any(word, {"micro_batch_size", "count", "_idx", "index", "current", "cur_"});
   return false;
+}
+
+bool names_epoch_length(std::string_view name) {
+  const std::string word = lower(last_part(name));
+  return contains_any(word, {"num_batches", "n_batches", "nb_batches", "total_batches", "batches_per_epoch",
+                             "steps_per_epoch", "iters_per_epoch", "iter_per_epoch", "loader_len",
+                             "len_loader", "loader_length", "epoch_length", "epoch_steps", "steps_in_epoch",
+                             "num_training_batches", "batch_n_steps", "num_iters", "n_iters", "n_iter"}) ||
+         word == "iters" || word == "nb" || word == "num_steps" || word == "n_steps" || word == "total_iters";
 }
 
 bool names_window_count(std::string_view name) {

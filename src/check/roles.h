@@ -20,6 +20,8 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 // Whether a name means the accumulation steps N: gradient_accumulation_steps, accum_iter, update_freq, ...
 bool names_accumulation(std::string_view name);
 // Whether a name counts labels, tokens or examples of a whole window: num_items_in_batch, total_tokens, ...
+// The number of micro-batches in an epoch, as in `step + 1 == num_batches`.
+bool names_epoch_length(std::string_view name);
 bool names_window_count(std::string_view name);
 bool names_count(std::string_view name);
 // Whether an iterable or its items are the micro-batches of one window.

@@ -209,6 +209,10 @@ void Machine::run_trainer(const Stmt* owner) {
   for (const auto& parameter : shown->parameters)
     takes_count = takes_count || parameter.star || parameter.name == "num_items_in_batch";
   if (!takes_count && own_loss) trainer_divides_ = true;
+  // Trainer.get_batch_samples counts only batches that hold "labels": without a count it divides.
+  if (!scan_.mentions("\"labels\"") && !scan_.mentions("'labels'") && !scan_.mentions("**inputs") &&
+      !scan_.mentions("super().compute_loss") && !scan_.mentions("labels=") && own_loss)
+    trainer_divides_ = true;
   trace_.accumulation = world_.accumulation;
   const int optimizer = library.optimizer_id(named("optimizer"));
   accelerate_.used = true;
