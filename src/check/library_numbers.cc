@@ -35,6 +35,7 @@ Value Library::length(const Value& value, const Expr* call) {
       (word.ends_with("s") || contains_any(word, {"accum", "list", "split"})))
     return number_value(open, kAccumulation);
   if (open == m.world_.epoch_length()) return number_value(open * share, kLength);
+  if (m.scan_.is_looped(text)) return number_value(open, kAccumulation);
   return number_value(value.number > 0 ? value.number : 8, kBatchSize);
 }
 

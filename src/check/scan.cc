@@ -52,6 +52,7 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source) {
       iterable = iterable->kids[1];
     if (iterable->kind != ExprKind::Name) return;
     const Nest& place = nest(statement);
+    if (place.backward) looped_.insert(iterable->source);
     if (place.backward && !place.step && !place.inner_backward) window_iterables_.insert(iterable->source);
   });
   find_windows(module.body);

@@ -64,6 +64,8 @@ class Scan {
   bool splits_by_world() const { return splits_by_world_; }
   // Whether a loop that only goes backward runs over it: the micro-batches of one window.
   bool is_window(std::string_view iterable) const { return window_iterables_.count(iterable) > 0; }
+  // Whether a loop with a backward in it runs over it.
+  bool is_looped(std::string_view iterable) const { return looped_.count(iterable) > 0; }
   bool is_window_name(std::string_view text) const { return window_names_.count(text) > 0; }
   bool is_window_literal(double number) const { return window_literals_.count(number) > 0; }
   // The largest N that the file writes as a number; 0 when it writes none.
@@ -97,7 +99,7 @@ class Scan {
   std::set<std::string_view> gradient_functions_;  // names that hold what value_and_grad made
   std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_;
   std::set<double> window_literals_;
-  std::set<std::string_view> window_iterables_;
+  std::set<std::string_view> window_iterables_, looped_;
   mutable std::unordered_map<const Stmt*, std::uint32_t> effects_;
   mutable std::unordered_map<const Stmt*, Nest> nests_;
   mutable int depth_ = 0;
