@@ -75,7 +75,8 @@ void write_corrected(LocatedFinding& located, std::string_view text, int first_l
   if (const std::size_t comment = row.find(" #"); comment != std::string::npos)
     at = row.rfind(located.written, comment);
   if (at == std::string::npos || row.size() > 300) return;
-  located.finding.corrected = row.substr(0, at) + located.better + row.substr(at + located.written.size());
+  std::string better = row.substr(0, at) + located.better + row.substr(at + located.written.size());
+  located.finding.edits = {{located.finding.line, std::move(row), {std::move(better)}}};
 }
 
 ConfigResult check_configurations(const std::vector<ConfigText>& texts,

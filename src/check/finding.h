@@ -11,6 +11,13 @@ enum class Severity { Mistake, Note };
 enum class Affects { Gradient, Schedule, Report, Memory };
 enum class Verdict { Ok, Mistake, CannotTell };
 
+// A line of the file as it should read.
+struct Edit {
+  int line = 0;                    // 1-based
+  std::string old;                 // what stands there
+  std::vector<std::string> lines;  // what stands there instead; none: the line goes
+};
+
 // One thing found at one place. `kind` is a name of the catalogue (src/check/kinds.h).
 struct Finding {
   std::string kind;
@@ -20,7 +27,7 @@ struct Finding {
   std::string consequence;  // what follows, in numbers where they are known
   std::string fix;          // what to write instead
   Affects affects = Affects::Gradient;
-  std::string corrected;  // the line as it should read, when changing that one line mends it; may be empty
+  std::vector<Edit> edits;  // the corrected lines, in order, where changing a few mends it; may be empty
   // For loops: the weight with which each micro-batch enters an optimizer step, by label ("step 3": [..]).
   std::optional<std::map<std::string, std::vector<double>>> effective_weights;
 };

@@ -2,8 +2,11 @@
 
 #include <string.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/json.h"
+#include "check/corrections.h"
 #include "check/explore.h"
 #include "check/scan.h"
 #include "check/syntax.h"
@@ -56,6 +59,46 @@ bool may_hold_loop(std::string_view source) {
   return has("apply_gradients(") || has("apply_updates(") || has("MultiSteps(") || has(".minimize(");
 }
 
+namespace {
+
+constexpr int kMostCorrections = 4;  // changed files that are checked again
+
+std::vector<Finding> findings_of(std::string_view source) {
+  const Module module = parse_python(source);
+  if (module.incomplete || module.has_errors) return {};
+  return explore(module, Scan(module, source)).findings;
+}
+
+bool has_mistake(const std::vector<Finding>& findings, std::string_view kind) {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.severity == Severity::Mistake && finding.kind == kind;
+  });
+}
+
+// Keeps a correction only when the file, so changed, shows the mistake no longer and none that it did not
+// show.
+void add_corrections(std::vector<Finding>& findings, const Module& module, const Scan& scan) {
+  int tried = 0;
+  for (Finding& finding : findings) {
+    if (finding.severity != Severity::Mistake) continue;
+    for (const auto& edits : corrections_of(finding, module, scan)) {
+      if (tried++ >= kMostCorrections) return;
+      const std::string changed = apply_edits(scan.source(), edits);
+      if (!may_hold_loop(changed)) continue;
+      const auto after = findings_of(changed);
+      const bool mends = !has_mistake(after, finding.kind) &&
+                         std::all_of(after.begin(), after.end(), [&](const Finding& other) {
+                           return other.severity != Severity::Mistake || has_mistake(findings, other.kind);
+                         });
+      if (!mends) continue;
+      finding.edits = edits;
+      break;
+    }
+  }
+}
+
+}  // namespace
+
 FileReport check_python(std::string_view source, const std::string& path) {
   FileReport report;
   report.path = path;
@@ -70,6 +113,8 @@ FileReport check_python(std::string_view source, const std::string& path) {
                    [](const Finding& a, const Finding& b) { return a.line < b.line; });
   for (const Finding& finding : report.findings)
     if (finding.severity == Severity::Mistake) report.verdict = Verdict::Mistake;
+  if (report.verdict == Verdict::Mistake && !module.has_errors)
+    add_corrections(report.findings, module, scan);
   if (module.has_errors && !judgement.trains && scan.accumulates())
     return cannot_tell(path,
                        "parts of the file are not valid Python, and no training loop shows in the rest");
@@ -95,7 +140,9 @@ FileReport check_notebook(std::string_view json, const std::string& path) {
   } catch (const Error& error) {
     return cannot_tell(path, std::string("the notebook is not valid JSON: ") + error.message());
   }
-  return check_python(code, path);
+  FileReport report = check_python(code, path);
+  for (Finding& finding : report.findings) finding.edits.clear();  // lines of the code, not of the notebook
+  return report;
 }
 
 }  // namespace batchwright::check

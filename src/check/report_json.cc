@@ -48,8 +48,29 @@ Json finding_json(const Finding& finding) {
                  {"affects", affects_name(finding.affects)},
                  {"effective_weights", nullptr}};
   if (finding.effective_weights) result["effective_weights"] = *finding.effective_weights;
-  if (!finding.corrected.empty()) result["corrected_line"] = finding.corrected;
+  if (!finding.edits.empty()) {
+    Json diff = Json::array();
+    for (const Edit& edit : finding.edits)
+      diff.push_back({{"line", edit.line}, {"old", edit.old}, {"new", edit.lines}});
+    result["diff"] = std::move(diff);
+  }
   return result;
+}
+
+// Whole lines are replaced, each with its line end.
+Json sarif_fix(const std::string& path, const Finding& finding) {
+  Json replacements = Json::array();
+  for (const Edit& edit : finding.edits) {
+    std::string text;
+    for (const std::string& line : edit.lines) text += line + "\n";
+    replacements.push_back(
+        {{"deletedRegion",
+          {{"startLine", edit.line}, {"startColumn", 1}, {"endLine", edit.line + 1}, {"endColumn", 1}}},
+         {"insertedContent", {{"text", std::move(text)}}}});
+  }
+  return {{"description", {{"text", finding.fix}}},
+          {"artifactChanges", Json::array({{{"artifactLocation", {{"uri", uri_of(path)}}},
+                                            {"replacements", std::move(replacements)}}})}};
 }
 
 }  // namespace
@@ -76,11 +97,13 @@ Json report_sarif(const std::vector<FileReport>& reports) {
       const std::string_view level = finding.severity == Severity::Mistake ? "error" : "note";
       Json location = {{"artifactLocation", {{"uri", uri_of(report.path)}}}};
       if (finding.line > 0) location["region"] = {{"startLine", finding.line}};
-      results.push_back(
-          {{"ruleId", finding.kind},
-           {"level", level},
-           {"message", {{"text", finding.what + ". " + finding.consequence + ". Fix: " + finding.fix}}},
-           {"locations", Json::array({{{"physicalLocation", std::move(location)}}})}});
+      Json result = {
+          {"ruleId", finding.kind},
+          {"level", level},
+          {"message", {{"text", finding.what + ". " + finding.consequence + ". Fix: " + finding.fix}}},
+          {"locations", Json::array({{{"physicalLocation", std::move(location)}}})}};
+      if (!finding.edits.empty()) result["fixes"] = Json::array({sarif_fix(report.path, finding)});
+      results.push_back(std::move(result));
       used.insert(finding.kind);
     }
   }

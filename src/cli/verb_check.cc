@@ -99,7 +99,7 @@ int run_check(const CheckRequest& request) {
   else if (request.sarif)
     fmt::print("{}\n", dump_line(check::report_sarif(reports)));
   else
-    fmt::print("{}", check::report_text(reports, files));
+    fmt::print("{}", check::report_text(reports));
   return verdict_code(reports, request.strict);
 }
 

@@ -54,12 +54,12 @@ TEST_P(CheckCase, HasTheExpectedVerdict) {
     }
   }
   const std::string verdict = !mistakes.empty() ? "mistake" : told ? "ok" : "cannot_tell";
-  EXPECT_EQ(verdict, expect["verdict"].get<std::string>()) << report_text(reports, files);
+  EXPECT_EQ(verdict, expect["verdict"].get<std::string>()) << report_text(reports);
   const auto kinds = expect["kinds"].get<std::set<std::string>>();
   if (kinds.empty()) return;
   EXPECT_TRUE(std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
     return mistakes.contains(kind);
-  })) << report_text(reports, files);
+  })) << report_text(reports);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CheckCase, testing::ValuesIn(cases()), [](const auto& one) {

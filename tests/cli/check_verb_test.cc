@@ -69,8 +69,8 @@ TEST_F(CheckVerb, PrintsLinesAsCompilersDo) {
 TEST_F(CheckVerb, ShowsTheCorrectedLineAsADiff) {
   write("args.yaml", "output_dir: o\nper_device_train_batch_size: 2\nmax_steps: 100\nwarmup_steps: 500\n");
   const std::string text = check({"args.yaml"}).text;
-  EXPECT_NE(text.find("- warmup_steps: 500\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("+ warmup_steps: 5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("-warmup_steps: 500\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("+warmup_steps: 5\n"), std::string::npos) << text;
 }
 
 TEST_F(CheckVerb, JsonHasTheDocumentedFields) {
