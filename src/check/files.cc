@@ -123,6 +123,10 @@ void walk(const fs::path& folder, std::vector<SourceFile>& files) {
 
 FileKind kind_of(std::string_view path, std::string_view text) {
   const std::string extension = extension_of(path);
+  const std::string_view name = path.substr(path.find_last_of('/') + 1);
+  if ((extension == ".txt" && name.find("requirements") != std::string_view::npos) ||
+      name == "pyproject.toml")
+    return FileKind::Requirements;
   if (extension == ".py" || extension == ".pyi") return FileKind::Python;
   if (extension == ".ipynb") return FileKind::Notebook;
   if (extension == ".json" || extension == ".jsonc") return json_kind(text);

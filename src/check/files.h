@@ -13,8 +13,9 @@ enum class FileKind {
   Tree,  // YAML or JSON with settings
   Shell,
   Log,
-  Page,   // Markdown or plain text with fenced blocks, commands and output
-  Model,  // a model's config.json: sizes that logs are judged by
+  Page,          // Markdown or plain text with fenced blocks, commands and output
+  Requirements,  // pinned packages
+  Model,         // a model's config.json: sizes that logs are judged by
   Other,
 };
 

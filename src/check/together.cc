@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "check/config_check.h"
+#include "check/library_versions.h"
 #include "check/loops.h"
 #include "check/suppress.h"
 
@@ -37,6 +38,8 @@ class Group {
     for (std::size_t i = 0; i < files_.size(); ++i) sort_in(i);
     const ConfigResult configs = check_configurations(configs_, names_);
     const LogResult logs = check_logs(logs_, configs.runs, names_, hints_);
+    accumulates_ = std::any_of(configs.runs.begin(), configs.runs.end(),
+                               [](const Run& r) { return r.accumulation().value.value_or(1) > 1; });
     std::vector<FileReport> reports;
     for (std::size_t i = 0; i < files_.size(); ++i) {
       if (auto report = report_of(i, configs, logs)) reports.push_back(std::move(*report));
@@ -174,6 +177,8 @@ class Group {
     };
     take(configs.findings);
     take(logs.findings);
+    if (accumulates_)
+      if (auto note = known_library_bug(file.text)) report.findings.push_back(std::move(*note));
     std::erase_if(report.findings, [&](const Finding& f) { return is_suppressed(f, file.text); });
     std::stable_sort(report.findings.begin(), report.findings.end(),
                      [](const Finding& a, const Finding& b) { return a.line < b.line; });
@@ -184,7 +189,7 @@ class Group {
     } else if (report.verdict == Verdict::Mistake) {
       report.verdict = Verdict::Ok;  // all its mistakes are suppressed
     }
-    if (!mistake && !says_something(i, configs, logs)) {
+    if (!mistake && report.findings.empty() && !says_something(i, configs, logs)) {
       if (!file.named) return std::nullopt;
       report.verdict = Verdict::CannotTell;
       report.missing = nothing_known(i, configs);
@@ -211,6 +216,7 @@ class Group {
 
   std::vector<const SourceFile*> files_;
   LogHints hints_;
+  bool accumulates_ = false;  // some run does
   std::vector<std::string> names_;
   std::vector<ConfigText> configs_;
   std::vector<LogText> logs_;
