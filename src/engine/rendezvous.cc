@@ -1,5 +1,6 @@
 #include "engine/rendezvous.h"
 
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
@@ -53,7 +54,13 @@ int port_from(const std::filesystem::path& file, std::chrono::seconds patience) 
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// torch reports every broken connection with a stack; our own message names the rank instead.
+void silence_torch_warnings() {
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+}
+
 Store open_store(const World& world, std::chrono::seconds patience) {
+  silence_torch_warnings();
   c10d::TCPStoreOptions options;
   options.isServer = world.rank == 0 && !world.agent_serves_store;
   options.waitWorkers = false;
@@ -115,17 +122,17 @@ bool PeerIdentity::is_gone() const {
 Rendezvous meet(const World& world, std::chrono::seconds patience) {
   const auto start = Clock::now();
   Rendezvous result{.store = open_store(world, patience), .peers = {}};
-  std::vector<int> missing;
+  std::vector<int> missing;  // by the last look at all of them
+  for (int rank = 0; rank < world.size; ++rank) {
+    if (rank != world.rank) missing.push_back(rank);
+  }
   const auto names = [&] {
     return fmt::format("rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
   };
   try {
     result.store->set(arrival_key(world.rank), to_text(own_identity()));
     do {
-      missing.clear();
-      for (int rank = 0; rank < world.size; ++rank) {
-        if (!result.store->check({arrival_key(rank)})) missing.push_back(rank);
-      }
+      std::erase_if(missing, [&](int rank) { return result.store->check({arrival_key(rank)}); });
       if (missing.empty()) break;
       std::this_thread::sleep_for(kPoll);
     } while (Clock::now() - start < patience);
@@ -138,9 +145,10 @@ Rendezvous meet(const World& world, std::chrono::seconds patience) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    const std::string who = missing.empty() ? "all" : names();
     throw Error(ErrorKind::Internal, "rank 0",
-                fmt::format("ended its store before {} had arrived ({})", who, first_line(e.what())));
+                missing.empty() ? fmt::format("ended its store at the start ({})", first_line(e.what()))
+                                : fmt::format("ended its store before {} had arrived ({})", names(),
+                                              first_line(e.what())));
   }
   return result;
 }

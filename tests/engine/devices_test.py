@@ -130,6 +130,7 @@ def failing(engine, folder, size, act, expected, begun=True, **more):
         for rank in others:
             assert group.processes[rank].poll() is not None, f"rank {rank} still runs after {took:.0f} s"
             assert expected in group.errors(rank), (rank, group.errors(rank))
+            assert "frame #" not in group.errors(rank), (rank, group.errors(rank))
         print(f"{size} processes, {act.__name__}: ended in {took:.1f} s: {group.errors(others[0]).strip()[:150]}")
 
 

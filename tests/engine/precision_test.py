@@ -44,7 +44,8 @@ def steps_of(folder):
 def torch_steps(folder, method, dtype):
     """What a training loop with autocast and GradScaler does, a record a step."""
     tokens = TokenFile(folder / "rows.tokens")
-    model = peer.load_model(folder / "start", folder / "start" / "adapter" if method == "lora" else None)
+    model = peer.load_model(folder / "start", folder / "start" / "adapter" if method == "lora" else None,
+                            tokens.task)
     parameters = peer.trainable(model)
     options = peer.parse_arguments(shared.words("model", "tokens", "out"))
     optimizer = peer.make_optimizer(parameters, options)
