@@ -33,9 +33,14 @@ class Body {
   // valid until the arena is released to where it was.
   virtual std::unique_ptr<Activations> forward(const Pass& pass, const Shard& shard, bool keep) const = 0;
 
-  // Adds the gradients of the body's weights, given d_hidden, the gradient of `hidden`. Once a forward.
+  // Adds the gradients of the body's weights, given d_hidden, the gradient of `hidden`. Once a forward. Says
+  // pass.done(part) after every layer.
   virtual void backward(const Pass& pass, const Shard& shard, Activations& activations,
                         const float* d_hidden) const = 0;
+
+  // The part of the model (Parameters) that a layer is: 0 are the embeddings; the head, declared after the
+  // body, belongs to the last layer, whose backward follows its own.
+  static std::int64_t part_of(std::int64_t layer) { return layer + 1; }
 
   virtual std::int64_t hidden() const = 0;  // width of a row
 

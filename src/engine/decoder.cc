@@ -42,6 +42,7 @@ Decoder::Decoder(const model::ModelConfig& config, const DecoderDescription& des
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const bool fused = declare.find(Role::QueryKeyValue, i) != nullptr;
     const std::vector<Role> up = gated() ? std::vector{Role::Gate, Role::Up} : std::vector{Role::Up};
+    parameters.enter_part(part_of(i));
     Layer layer;
     layer.attention_norm = declare.norm(Role::AttentionNorm, i);
     layer.qkv = fused ? declare.linear({Role::QueryKeyValue}, i)
@@ -63,6 +64,7 @@ void Decoder::add_adapters(Parameters& p, const std::vector<std::string>& wrappe
                            const run::LoraOptions& options) {
   using engine::add_adapters;
   for (Layer& layer : layers_) {
+    p.enter_part(part_of(layer.qkv.layer));
     add_adapters(p, layer.qkv, {Site::LoraQuery, Site::LoraKey, Site::LoraValue}, wrapped, options);
     add_adapters(p, layer.attention_output, {Site::LoraAttentionOutput}, wrapped, options);
     add_adapters(p, layer.up, {Site::LoraIntermediate, Site::LoraUp}, wrapped, options);

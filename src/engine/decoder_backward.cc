@@ -154,6 +154,7 @@ void Decoder::backward(const Pass& pass, const Shard& shard, Activations& activa
     // Nothing below the first layer trains in LoRA: its input needs no gradient.
     float* dx = i > 0 || trains_embeddings_ ? d : nullptr;
     layer_backward(pass, shard, layer, scratch, saved.layers[i], is_last(layer) ? d_top : d, dx);
+    pass.done(part_of(layer.qkv.layer));
   }
   if (!trains_embeddings_) return;
   const Parameters& p = pass.parameters;

@@ -33,6 +33,7 @@ Encoder::Encoder(const model::ModelConfig& config, const EncoderDescription& des
     trains_embeddings_ = trains_embeddings_ || parameters.at(id).trainable;
   }
   for (std::int64_t i = 0; i < config_.layers; ++i) {
+    parameters.enter_part(part_of(i));
     Layer layer;
     layer.qkv = declare.linear({Role::Query, Role::Key, Role::Value}, i);
     layer.attention_output = declare.linear({Role::AttentionOutput}, i);
@@ -48,6 +49,7 @@ void Encoder::add_adapters(Parameters& p, const std::vector<std::string>& wrappe
                            const run::LoraOptions& options) {
   using engine::add_adapters;
   for (Layer& layer : layers_) {
+    p.enter_part(part_of(layer.qkv.layer));
     add_adapters(p, layer.qkv, {Site::LoraQuery, Site::LoraKey, Site::LoraValue}, wrapped, options);
     add_adapters(p, layer.attention_output, {Site::LoraAttentionOutput}, wrapped, options);
     add_adapters(p, layer.intermediate, {Site::LoraIntermediate}, wrapped, options);
@@ -310,6 +312,7 @@ void Encoder::backward(const Pass& pass, const Shard& shard, Activations& activa
     // Nothing below the first layer trains in LoRA: its input needs no gradient.
     float* dx = i > 0 || trains_embeddings_ ? d_rows : nullptr;
     layer_backward(pass, shard, layer, scratch, x, saved.layers[i], is_last(layer) ? d_hidden : d_rows, dx);
+    pass.done(part_of(layer.qkv.layer));
   }
   if (trains_embeddings_) embed_backward(pass, shard.tokens, saved, d_rows);
 }

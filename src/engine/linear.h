@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,12 @@ struct Pass {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   Checkpointing checkpointing = Checkpointing::None;
+  // Told when this thread's gradients of a part of the model are final; set for the last micro-batch only.
+  const std::function<void(std::int64_t)>* part_done = nullptr;
+
+  void done(std::int64_t part) const {
+    if (part_done != nullptr) (*part_done)(part);
+  }
 };
 
 // Dropout sites of one layer; with the layer's number they key the masks (DropoutKey).

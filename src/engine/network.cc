@@ -20,6 +20,7 @@ double Network::forward_backward(const Pass& pass, const Shard& shard, double lo
   const double loss = head_->backward(pass, shard, activations->hidden, loss_scale, d_hidden);
   enter(Phase::Backward);
   body_->backward(pass, shard, *activations, d_hidden);
+  pass.done(0);
   enter(Phase::Residual);
   return loss;
 }

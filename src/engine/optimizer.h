@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/workers.h"
 #include "engine/memory.h"
 #include "engine/ops.h"
 #include "engine/parameters.h"
-#include "engine/workers.h"
 #include "run/options.h"
 
 namespace batchwright::engine {

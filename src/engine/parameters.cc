@@ -1,5 +1,6 @@
 #include "engine/parameters.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace batchwright::engine {
@@ -14,9 +15,16 @@ ParameterId Parameters::declare(std::string name, std::vector<std::int64_t> shap
   for (const std::int64_t size : p.shape) p.count *= size;
   std::int64_t& total = trainable ? trainable_count_ : frozen_count_;
   p.offset = total;
+  p.part = part_;
   total += p.count;
   all_.push_back(std::move(p));
   return all_.size() - 1;
+}
+
+std::int64_t Parameters::parts() const {
+  std::int64_t last = 0;
+  for (const Parameter& p : all_) last = std::max(last, p.part);
+  return last + 1;
 }
 
 void Parameters::allocate(DeviceKind device) {

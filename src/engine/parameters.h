@@ -20,6 +20,7 @@ struct Parameter {
   // A token embedding that nothing else reads: only the rows of a window's tokens have a gradient.
   bool row_per_token = false;
   std::int64_t offset = 0;  // into the trainable or the frozen block
+  std::int64_t part = 0;    // of the model: its gradient is final when backward has left this part
 };
 
 using ParameterId = std::size_t;
@@ -30,6 +31,9 @@ class Parameters {
  public:
   // Tensors declared one after the other are adjacent in memory: fused projections rely on it.
   ParameterId declare(std::string name, std::vector<std::int64_t> shape, bool trainable, bool decays);
+  // What is declared from now on lies in this part; backward goes through the parts from the last to part 0.
+  void enter_part(std::int64_t part) { part_ = part; }
+  std::int64_t parts() const;  // one more than the last part's number
   void mark_row_per_token(ParameterId id) { all_[id].row_per_token = true; }
   void allocate(DeviceKind device);  // after the last declare; values are not set; throws Error(OutOfMemory)
 
@@ -46,7 +50,7 @@ class Parameters {
 
  private:
   std::vector<Parameter> all_;
-  std::int64_t trainable_count_ = 0, frozen_count_ = 0;
+  std::int64_t trainable_count_ = 0, frozen_count_ = 0, part_ = 0;
   Buffer trainable_, frozen_;
 };
 

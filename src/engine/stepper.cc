@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "data/metric.h"
 #include "data/rank_shares.h"
+#include "engine/cpu_ops.h"
 #include "engine/precision.h"
 
 namespace batchwright::engine {
@@ -37,7 +38,7 @@ Stepper::Stepper(LoadedModel& model, const data::TokenFile& tokens, const run::T
       tokens_(tokens),
       options_(options),
       ops_(*model.ops),
-      workers_(threads_of(ops_, options, group)),
+      workers_(threads_of(ops_, options, group), use_one_gemm_thread),  // the team itself shares the work
       group_(group),
       optimizer_(model.parameters, options, ops_) {
   if (parse_precision(options.precision).products == Number::Float16) {
@@ -131,13 +132,24 @@ StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& 
   const double targets = agree(out_of_memory, static_cast<double>(plan.targets));
   const double agree_seconds = seconds_since(start) - input_seconds;
   const double mean = 1.0 / std::max(targets, 1.0);
+  if (group_ != nullptr) {
+    std::vector<float*> blocks;
+    for (const auto& lane : lanes_) blocks.push_back(lane->gradients.floats());
+    gradient_sum_->start(std::move(blocks));
+  }
+  const std::function<void(std::int64_t)> part_done = [&](std::int64_t part) {
+    gradient_sum_->finished(part);
+  };
   workers_.run([&](int thread) {
     Lane& lane = *lanes_[static_cast<std::size_t>(thread)];
     lane.clock.start();
     lane.loss = 0;
     ops_.zero(lane.gradients.floats(), model_.parameters.trainable_count());
-    const Pass pass = pass_of(lane, true, step, cut.checkpointing);
-    for (const Shard& shard : plan.shards[static_cast<std::size_t>(thread)]) {
+    Pass pass = pass_of(lane, true, step, cut.checkpointing);
+    const std::vector<Shard>& shards = plan.shards[static_cast<std::size_t>(thread)];
+    if (group_ != nullptr && shards.empty()) gradient_sum_->finished_all();
+    for (const Shard& shard : shards) {
+      if (group_ != nullptr && &shard == &shards.back()) pass.part_done = &part_done;
       lane.loss += model_.network->forward_backward(pass, shard, mean * scaler_.scale(), &lane.clock);
       if (group_ != nullptr) group_->progress();
     }
@@ -171,9 +183,7 @@ void Stepper::sum_over_ranks(std::span<const std::uint32_t> rows, StepOutcome& o
     const auto of_row = tokens_.ids(row);
     ids.insert(ids.end(), of_row.begin(), of_row.end());
   }
-  std::vector<float*> blocks;
-  for (const auto& lane : lanes_) blocks.push_back(lane->gradients.floats());
-  gradient_sum_->run(workers_, blocks, ids);
+  gradient_sum_->finish(ids);
   const double own[] = {outcome.loss, static_cast<double>(outcome.examples),
                         static_cast<double>(outcome.real_tokens), static_cast<double>(outcome.padded_tokens),
                         static_cast<double>(outcome.whole.most_peak_bytes)};

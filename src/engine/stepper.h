@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/workers.h"
 #include "data/token_file.h"
 #include "engine/counting_ops.h"
 #include "engine/gradient_sum.h"
@@ -16,7 +17,6 @@
 #include "engine/optimizer.h"
 #include "engine/process_group.h"
 #include "engine/window.h"
-#include "engine/workers.h"
 #include "profile/phase_clock.h"
 #include "profile/trace.h"
 
@@ -54,7 +54,8 @@ class Stepper {
           ProcessGroup* group = nullptr);
 
   // Forward and backward of this rank's share of the window: gradients of (sum of losses / labels in the
-  // window) are in the threads' blocks afterwards, not yet summed. Throws OutOfMemory, on all ranks, before
+  // window) are in the threads' blocks afterwards, not yet summed over threads; in a group their sum has
+  // begun. Throws OutOfMemory, on all ranks, before
   // any work is done.
   StepOutcome accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step);
   // accumulate, then clip and AdamW with this learning rate.

@@ -36,6 +36,7 @@ from safetensors.numpy import load_file  # noqa: E402
 EFFECTIVE_BATCH, ROWS, EVAL_FRACTION = 32, 400, 0.1
 SEQUENCE, TOKEN, QUESTION, CAUSAL = "sequence-classification", "token-classification", "question-answering", "causal-lm"
 DEVICE = "cpu"  # of the engine
+PEER_THREADS = 2  # OpenMP's spin: more of them than cores, in several cases at once, cost many times what they compute
 
 
 @dataclasses.dataclass
@@ -177,7 +178,8 @@ def check_training(engine, folder, start, task, method, split, steps):
     if task in (SEQUENCE, TOKEN):  # the others have not one row an example
         check_windows(dump, steps)
     adapter = ["--adapter", start / "adapter"] if method == "lora" else []
-    peer.main(words(start, folder / "rows.tokens", reference, "--windows", dump / "dump.json", "--steps", steps, *adapter))
+    peer.main(words(start, folder / "rows.tokens", reference, "--windows", dump / "dump.json", "--steps", steps,
+                    "--threads", PEER_THREADS, *adapter))
     bars = argparse.Namespace(engine=dump, reference=reference, loss=1e-5, gradient=1e-4, curve=1e-3, logits=1e-4)
     return compare.compare(bars)
 
@@ -250,7 +252,7 @@ def in_own_folder(engine, name, case, steps):
 
 def captured(engine, name, case, steps, device):
     """in_own_folder in a process of its own: what it printed comes back whole, whoever runs beside it."""
-    globals()["DEVICE"] = device
+    globals().update(DEVICE=device, PEER_THREADS=1)
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         passed = in_own_folder(engine, name, case, steps)

@@ -1,12 +1,13 @@
-#include "engine/workers.h"
+#include "base/workers.h"
+
+#include <utility>
 
 #include "base/cores.h"
-#include "engine/cpu_ops.h"
 
-namespace batchwright::engine {
+namespace batchwright {
 
-Workers::Workers(int threads) {
-  use_one_gemm_thread();
+Workers::Workers(int threads, std::function<void()> at_start) : at_start_(std::move(at_start)) {
+  at_start_();
   const int count = threads > 0 ? threads : usable_cores();
   for (int i = 1; i < count; ++i) threads_.emplace_back([this, i] { loop(i); });
 }
@@ -45,7 +46,7 @@ void Workers::run(const std::function<void(int)>& task) {
 }
 
 void Workers::loop(int index) {
-  use_one_gemm_thread();
+  at_start_();
   std::uint64_t seen = 0;
   while (true) {
     {
@@ -60,4 +61,4 @@ void Workers::loop(int index) {
   }
 }
 
-}  // namespace batchwright::engine
+}  // namespace batchwright

@@ -8,12 +8,14 @@
 #include <thread>
 #include <vector>
 
-namespace batchwright::engine {
+namespace batchwright {
 
-// A fixed team of threads; the caller is thread 0. Every thread's GEMMs run on that thread alone.
+// A fixed team of threads; the caller is thread 0.
 class Workers {
  public:
-  explicit Workers(int threads);  // 0: one for each core that this process may use
+  // threads: 0 for one on each core that this process may use. at_start runs once on every thread of the
+  // team, the caller's too; it must not throw.
+  explicit Workers(int threads, std::function<void()> at_start = [] {});
   ~Workers();
   Workers(const Workers&) = delete;
 
@@ -25,7 +27,7 @@ class Workers {
   void loop(int index);
   void run_one(int index);
 
-  std::vector<std::thread> threads_;
+  const std::function<void()> at_start_;
   std::mutex mutex_;
   std::condition_variable start_, finished_;
   const std::function<void(int)>* task_ = nullptr;
@@ -33,6 +35,7 @@ class Workers {
   int running_ = 0;
   bool stopping_ = false;
   std::exception_ptr failure_;
+  std::vector<std::thread> threads_;  // last: they use all of the above
 };
 
-}  // namespace batchwright::engine
+}  // namespace batchwright
