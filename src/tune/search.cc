@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/units.h"
 #include "tune/fit.h"
 #include "tune/timing.h"
+#include "tune/token_cuts.h"
 
 namespace batchwright::tune {
 namespace {
@@ -193,7 +195,8 @@ class Search {
     return ratio && ratio->high <= 1 + options_.tolerance;
   }
 
-  // Whether one more round and the confirmation keep the search below its share of the exhaustive sweep.
+  // Whether one more round, the confirmation and the token cuts' rounds keep the search below its share of the
+  // exhaustive sweep.
   bool affordable(const TimingTable& table, std::int64_t next_number) const {
     double sweep = 0, next = 0;
     const double spent = seconds_before(round_at(options_, next_number));
@@ -202,11 +205,13 @@ class Search {
       if (table.measured(split)) sweep += kSweepSteps * table.median_seconds(split);
     }
     const double steps = static_cast<double>(options_.warmup_steps + round_at(options_, next_number).steps);
-    double slowest = 0;
+    double slowest = 0, fastest = std::numeric_limits<double>::infinity();
     for (const std::size_t split : state_.racing) {
       next += steps * table.median_seconds(split);
       slowest = std::max(slowest, table.median_seconds(split));
+      fastest = std::min(fastest, table.median_seconds(split));
     }
+    next += static_cast<double>(token_cut_steps(options_)) * fastest;
     // The longest examples may be four times as long as the typical ones.
     const double confirmation = options_.probe_longest ? 4 * slowest : 0;
     return spent + next + confirmation <= options_.most_cost_share * sweep;

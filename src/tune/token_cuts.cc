@@ -37,6 +37,12 @@ std::vector<run::Split> token_cuts(double mean_tokens_of_example, std::int64_t l
   return cuts;
 }
 
+std::int64_t token_cut_steps(const SearchOptions& options) {
+  if (options.token_cuts.empty()) return 0;
+  const auto runs = static_cast<std::int64_t>(options.token_cuts.size()) + 1;
+  return kRounds * runs * (options.warmup_steps + options.first_round_steps);
+}
+
 std::optional<run::TrialRequest> next_token_cut_trial(const SearchOptions& options, const run::Split& chosen,
                                                       std::span<const run::Trial> trials) {
   const std::vector<run::Split>& cuts = options.token_cuts;

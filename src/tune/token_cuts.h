@@ -22,4 +22,7 @@ std::vector<run::Split> token_cuts(double mean_tokens_of_example, std::int64_t l
 std::optional<run::TrialRequest> next_token_cut_trial(const SearchOptions& options, const run::Split& chosen,
                                                       std::span<const run::Trial> trials);
 
+// The optimizer steps that these rounds take, the chosen split's own included.
+std::int64_t token_cut_steps(const SearchOptions& options);
+
 }  // namespace batchwright::tune
