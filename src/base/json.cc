@@ -159,6 +159,17 @@ std::optional<double> JsonFields::maybe_number(std::string_view name, double low
   return number(name, low, high);
 }
 
+std::map<std::string, double> JsonFields::numbers(std::string_view name, double low, double high) const {
+  std::map<std::string, double> result;
+  const Json* object = find(name);
+  if (object == nullptr) return result;
+  const JsonFields named(*object, fmt::format("{}: {}", subject_, name));
+  for (const auto& [key, value] : object->items()) {
+    if (!value.is_null()) result[key] = named.number(key, low, high);
+  }
+  return result;
+}
+
 void JsonFields::reject_unknown(const std::vector<std::string_view>& known) const {
   for (const auto& [name, value] : object_.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

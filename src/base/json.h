@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,6 +25,16 @@ Json read_json_file(const std::filesystem::path& path, std::int64_t max_bytes = 
 // One line, no spaces; invalid UTF-8 in strings is replaced, never thrown on.
 std::string dump_line(const Json& value);
 
+// JSON's null for a value that is not known.
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+// Ends of the range for fields that may hold any number.
+inline constexpr std::int64_t kMostInteger = std::numeric_limits<std::int64_t>::max();
+inline constexpr double kMostNumber = std::numeric_limits<double>::max();
+
 // Typed access to the fields of one JSON object; every error names `subject` and the field.
 // A field that is absent or null yields the fallback or an empty optional; one of a wrong type or outside the
 // given range throws InvalidInput.
@@ -42,6 +54,8 @@ class JsonFields {
   std::vector<std::string> texts(std::string_view name) const;  // absent: empty
   std::optional<std::int64_t> maybe_integer(std::string_view name, std::int64_t low, std::int64_t high) const;
   std::optional<double> maybe_number(std::string_view name, double low, double high) const;
+  // The field, an object of numbers in the range; those that are null are left out. Absent: empty.
+  std::map<std::string, double> numbers(std::string_view name, double low, double high) const;
   const Json* find(std::string_view name) const;  // nullptr when absent or null
 
   // Throws InvalidInput naming the first field that is not in `known`, with the nearest known name as a hint.

@@ -5,17 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/units.h"
 
 namespace batchwright {
 namespace {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 constexpr double kTerminalSeconds = 0.1;  // ten times a second is as fast as a person reads
 constexpr double kLogSeconds = 10;

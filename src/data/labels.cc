@@ -38,13 +38,6 @@ bool are_default_names(const std::vector<std::string>& names) {
   return true;
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 8;
-  const std::vector<std::string> shown(
-      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown)));
-  return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kShown ? ", ..." : "");
-}
-
 LabelMap map_numbers(const TextRows& rows, const std::vector<std::int64_t>& numbers,
                      const std::vector<std::string>& model_names, const std::string& subject) {
   LabelMap map;
@@ -118,6 +111,13 @@ void check_class_count(const LabelMap& map, const std::string& subject) {
 }
 
 }  // namespace
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 8;
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown)));
+  return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kShown ? ", ..." : "");
+}
 
 LabelMap map_labels(const TextRows& rows, const std::vector<std::string>& model_names,
                     const std::string& subject) {

@@ -26,6 +26,9 @@ struct LabelMap {
 LabelMap map_labels(const TextRows& rows, const std::vector<std::string>& model_names,
                     const std::string& subject);
 
+// The first names of a list, for messages: "a, b, c, ...".
+std::string some_of(const std::vector<std::string>& names);
+
 // The classes that config.json's id2label names, in order; empty when it has none, or fewer than two.
 // Throws InvalidInput when config.json is not JSON. A folder without config.json has no names.
 std::vector<std::string> model_label_names(const std::filesystem::path& model_folder);

@@ -18,7 +18,6 @@
 namespace batchwright::data {
 namespace {
 
-constexpr int kFormatVersion = 2;  // of the token file and of what prepare.py does with a text
 constexpr std::chrono::milliseconds kPollInterval{100};
 
 std::string hash_of_file(const std::filesystem::path& path) {
@@ -84,7 +83,7 @@ Sources identify(const PrepareRequest& request) {
   sources.data_hash = hash_of_file(request.data);
   sources.tokenizer_hash = hash_of_file(sources.tokenizer);
   sources.model_names = model_label_names(request.model_folder);
-  const Json key = {{"format", kFormatVersion},
+  const Json key = {{"format", TokenFile::kVersion},
                     {"task", task_name(sources.task)},
                     {"how", sources.how},
                     {"data", sources.data_hash},

@@ -24,15 +24,6 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   return columns;
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 12;
-  return fmt::format(
-      "{}{}",
-      fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown)),
-                ", "),
-      names.size() > kShown ? ", ..." : "");
-}
-
 }  // namespace
 
 bool is_tag(std::string_view text) {

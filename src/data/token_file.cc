@@ -17,7 +17,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the token file is mapped as it lies on disk");
 
 constexpr std::string_view kMagic = "BWTOKENS";
-constexpr std::uint32_t kFormatVersion = 2;
 constexpr std::size_t kPreambleBytes = 16;  // magic, version, header length
 constexpr std::size_t kAlignment = 64;
 constexpr std::uint32_t kMaxHeaderBytes = 64u << 20;
@@ -38,8 +37,8 @@ Json read_header(std::span<const std::byte> bytes, const std::string& subject, s
     fail(subject, "is not a token file");
   }
   const std::uint32_t version = read_u32(bytes, 8), length = read_u32(bytes, 12);
-  if (version != kFormatVersion) {
-    fail(subject, fmt::format("has format version {}; this program reads {}", version, kFormatVersion));
+  if (version != TokenFile::kVersion) {
+    fail(subject, fmt::format("has format version {}; this program reads {}", version, TokenFile::kVersion));
   }
   if (length > kMaxHeaderBytes || length > bytes.size() - kPreambleBytes) {
     fail(subject, fmt::format("claims a header of {} bytes and has {} in all", length, bytes.size()));

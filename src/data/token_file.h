@@ -35,6 +35,7 @@ namespace batchwright::data {
 // text_bytes.
 class TokenFile {
  public:
+  static constexpr std::uint32_t kVersion = 2;  // of the file, and of what prepare.py does with a text
   static constexpr std::int32_t kNoLabel = -100;
 
   struct Span {

@@ -1,25 +1,18 @@
 #include "run/evidence.h"
 
-#include <limits>
-
 #include "base/error.h"
 
 namespace batchwright::run {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-constexpr double kAnyNumber = std::numeric_limits<double>::max();
-
-Json maybe(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 MicroStepEvidence micro_step_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
   MicroStepEvidence micro;
-  micro.loss = fields.maybe_number("loss", -kAnyNumber, kAnyNumber);
-  micro.gradient_before = fields.maybe_number("gradient_before", 0, kAnyNumber);
-  micro.gradient_after = fields.maybe_number("gradient_after", 0, kAnyNumber);
-  micro.examples = fields.integer("examples", 0, kMost, 0);
-  micro.labels = fields.integer("labels", 0, kMost, 0);
+  micro.loss = fields.maybe_number("loss", -kMostNumber, kMostNumber);
+  micro.gradient_before = fields.maybe_number("gradient_before", 0, kMostNumber);
+  micro.gradient_after = fields.maybe_number("gradient_after", 0, kMostNumber);
+  micro.examples = fields.integer("examples", 0, kMostInteger, 0);
+  micro.labels = fields.integer("labels", 0, kMostInteger, 0);
   return micro;
 }
 
@@ -41,9 +34,9 @@ std::optional<double> StepEvidence::gradient_norm() const {
 Json to_json(const StepEvidence& evidence) {
   Json micro_steps = Json::array();
   for (const MicroStepEvidence& micro : evidence.micro_steps) {
-    micro_steps.push_back({{"loss", maybe(micro.loss)},
-                           {"gradient_before", maybe(micro.gradient_before)},
-                           {"gradient_after", maybe(micro.gradient_after)},
+    micro_steps.push_back({{"loss", or_null(micro.loss)},
+                           {"gradient_before", or_null(micro.gradient_before)},
+                           {"gradient_after", or_null(micro.gradient_after)},
                            {"examples", micro.examples},
                            {"labels", micro.labels}});
   }
@@ -69,8 +62,8 @@ StepEvidence evidence_from_json(const Json& object, const std::string& subject) 
     }
   }
   evidence.data = fields.text("data", "");
-  evidence.scheduler_steps = fields.integer("scheduler_steps", 0, kMost, 0);
-  evidence.clippings = fields.integer("clippings", 0, kMost, 0);
+  evidence.scheduler_steps = fields.integer("scheduler_steps", 0, kMostInteger, 0);
+  evidence.clippings = fields.integer("clippings", 0, kMostInteger, 0);
   if (const Json* found = fields.find("facts")) {
     const JsonFields facts(*found, subject + ": facts");
     evidence.dropout = facts.boolean("dropout", false);

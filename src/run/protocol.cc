@@ -3,21 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 
 namespace batchwright::run {
 namespace {
-
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-constexpr double kMostSeconds = 1e12;
-constexpr double kAnyNumber = std::numeric_limits<double>::max();
-
-template <typename T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 // JSON has no infinities: a loss that overflowed travels as null, like one that is not known.
 Json maybe_finite(const std::optional<double>& value) {
@@ -58,7 +48,7 @@ struct Writer {
                    {"loss", maybe_finite(step.loss)},
                    {"grad_norm", maybe_finite(step.grad_norm)},
                    {"learning_rate", maybe_finite(step.learning_rate)},
-                   {"peak_bytes", maybe(step.peak_bytes)}};
+                   {"peak_bytes", or_null(step.peak_bytes)}};
     if (!step.enqueue.empty()) object["enqueue"] = step.enqueue;
     if (step.evidence) object["evidence"] = to_json(*step.evidence);
     if (step.loss_scale) object["loss_scale"] = *step.loss_scale;
@@ -70,7 +60,7 @@ struct Writer {
     Json object = {{"type", "failed"},
                    {"kind", failed.kind},
                    {"message", failed.message},
-                   {"peak_bytes", maybe(failed.peak_bytes)}};
+                   {"peak_bytes", or_null(failed.peak_bytes)}};
     put_rank(object, failed);
     return object;
   }
@@ -103,39 +93,28 @@ Hello parse_hello(const JsonFields& fields) {
   hello.framework = fields.text("framework", "");
   hello.device = fields.text("device", "");
   hello.can_resplit = fields.boolean("can_resplit", false);
-  hello.process_id = fields.integer("process_id", 0, kMost, 0);
+  hello.process_id = fields.integer("process_id", 0, kMostInteger, 0);
   take_rank(fields, hello);
   return hello;
 }
 
-std::map<std::string, double> named_seconds(const JsonFields& fields, const std::string& field) {
-  std::map<std::string, double> result;
-  const Json* object = fields.find(field);
-  if (object == nullptr) return result;
-  const JsonFields named(*object, "message: " + field);
-  for (const auto& [name, value] : object->items()) {
-    if (!value.is_null()) result[name] = named.number(name, 0, kMostSeconds);
-  }
-  return result;
-}
-
 StepReport parse_step(const JsonFields& fields) {
   StepReport step;
-  step.step = fields.integer("step", 1, kMost);
-  step.micro_steps = fields.integer("micro_steps", 0, kMost, 0);
-  step.examples = fields.integer("examples", 0, kMost, 0);
-  step.tokens = fields.integer("tokens", 0, kMost, 0);
-  step.padded_tokens = fields.integer("padded_tokens", 0, kMost, 0);
+  step.step = fields.integer("step", 1, kMostInteger);
+  step.micro_steps = fields.integer("micro_steps", 0, kMostInteger, 0);
+  step.examples = fields.integer("examples", 0, kMostInteger, 0);
+  step.tokens = fields.integer("tokens", 0, kMostInteger, 0);
+  step.padded_tokens = fields.integer("padded_tokens", 0, kMostInteger, 0);
   step.seconds = fields.number("seconds", 0, kMostSeconds);
-  step.phases = named_seconds(fields, "phases");
-  step.enqueue = named_seconds(fields, "enqueue");
-  step.loss = fields.maybe_number("loss", -kAnyNumber, kAnyNumber);
-  step.grad_norm = fields.maybe_number("grad_norm", 0, kAnyNumber);
-  step.learning_rate = fields.maybe_number("learning_rate", 0, kAnyNumber);
-  step.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
+  step.phases = fields.numbers("phases", 0, kMostSeconds);
+  step.enqueue = fields.numbers("enqueue", 0, kMostSeconds);
+  step.loss = fields.maybe_number("loss", -kMostNumber, kMostNumber);
+  step.grad_norm = fields.maybe_number("grad_norm", 0, kMostNumber);
+  step.learning_rate = fields.maybe_number("learning_rate", 0, kMostNumber);
+  step.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMostInteger);
   if (const Json* evidence = fields.find("evidence"))
     step.evidence = evidence_from_json(*evidence, "message: evidence");
-  step.loss_scale = fields.maybe_number("loss_scale", 0, kAnyNumber);
+  step.loss_scale = fields.maybe_number("loss_scale", 0, kMostNumber);
   step.skipped = fields.boolean("skipped", false);
   take_rank(fields, step);
   return step;
@@ -145,23 +124,23 @@ Failed parse_failed(const JsonFields& fields) {
   Failed failed;
   failed.kind = fields.text("kind");
   failed.message = fields.text("message", "");
-  failed.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
+  failed.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMostInteger);
   take_rank(fields, failed);
   return failed;
 }
 
 RunSplit parse_run_split(const JsonFields& fields) {
   RunSplit split;
-  split.micro_tokens = fields.integer("micro_tokens", 0, kMost, 0);
+  split.micro_tokens = fields.integer("micro_tokens", 0, kMostInteger, 0);
   const std::int64_t least = split.micro_tokens > 0 ? 0 : 1;
-  split.micro = fields.integer("micro", least, kMost, 0);
-  split.accum = fields.integer("accum", least, kMost, 0);
+  split.micro = fields.integer("micro", least, kMostInteger, 0);
+  split.accum = fields.integer("accum", least, kMostInteger, 0);
   if (split.micro < least || split.accum < least) {
     throw Error(ErrorKind::InvalidInput, "message",
                 "\"micro\" and \"accum\" are needed without micro_tokens");
   }
-  split.steps = fields.integer("steps", 1, kMost);
-  split.first_step = fields.integer("first_step", 0, kMost, 0);
+  split.steps = fields.integer("steps", 1, kMostInteger);
+  split.first_step = fields.integer("first_step", 0, kMostInteger, 0);
   split.batch = fields.text("batch", split.batch);
   if (split.batch != "sampled" && split.batch != "longest") {
     throw Error(ErrorKind::InvalidInput, "message",

@@ -15,6 +15,7 @@ namespace batchwright::run {
 // BATCHWRIGHT_SOCKET. The tuner listens, every worker (rank) connects. Each message is one object with a
 // "type"; unknown fields are ignored, unknown types are an error. Bytes are integers, times are seconds.
 inline constexpr int kProtocolVersion = 1;
+inline constexpr double kMostSeconds = 1e12;  // that a message or a record may hold
 
 // ---- worker to tuner
 struct Hello {

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "run/private_folder.h"
@@ -16,10 +16,6 @@ namespace batchwright::run {
 namespace {
 
 using Kind = Worker::Event::Kind;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -48,14 +44,14 @@ struct TimedRun {
 };
 
 TimedRun time_run(const WorkerCommand& command, const InterruptGuard* interrupt, double limit_seconds) {
-  const double begin = now_seconds();
+  const double begin = steady_seconds();
   Worker worker(command, interrupt);
   TimedRun run;
   const double deadline = begin + limit_seconds;
   while (true) {
-    const Worker::Event event = worker.next(std::max(0.001, deadline - now_seconds()));
-    if (event.kind == Kind::Said && now_seconds() < deadline) continue;
-    run.seconds = now_seconds() - begin;
+    const Worker::Event event = worker.next(std::max(0.001, deadline - steady_seconds()));
+    if (event.kind == Kind::Said && steady_seconds() < deadline) continue;
+    run.seconds = steady_seconds() - begin;
     Failure failure = worker.failure();
     run.peak_resident_bytes = worker.peak_resident_bytes();
     if (event.kind == Kind::Exited && failure.exit_code == 0) return run;
@@ -127,14 +123,14 @@ double ScriptRunner::silence_limit(bool said_hello) const {
 }
 
 Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
-  const double begin = now_seconds();
+  const double begin = steady_seconds();
   const Scratch scratch{fresh_scratch()};
   const std::int64_t steps = request.warmup_steps + request.steps;
   TrialRecord record(request);
   double first_step_at = 0;
   const auto finish = [&](Outcome outcome, const std::string& reason) {
     Trial trial = record.finish(outcome, reason);
-    trial.wall_seconds = now_seconds() - begin;
+    trial.wall_seconds = steady_seconds() - begin;
     trial.startup_seconds = first_step_at > 0 ? first_step_at - begin : trial.wall_seconds;
     return trial;
   };
@@ -162,7 +158,7 @@ Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
       said_hello = true;
     } else if (const auto* step = std::get_if<StepReport>(&event.message)) {
       if (step->rank != 0) continue;
-      if (first_step_at == 0) first_step_at = now_seconds();
+      if (first_step_at == 0) first_step_at = steady_seconds();
       record.add(*step);
       slowest_step_seconds_ = std::max(slowest_step_seconds_, record.slowest_step_seconds());
       if (on_progress_) {
@@ -229,7 +225,7 @@ ObservedRun ScriptRunner::observe(const Split& split, std::int64_t steps, bool k
 
 // What two runs share (start-up, loading, saving) cancels in the difference of their times.
 Trial ScriptRunner::run_at_two_lengths(const TrialRequest& request) {
-  const double begin = now_seconds();
+  const double begin = steady_seconds();
   Trial trial;
   trial.request = request;
   const std::int64_t short_steps = std::max<std::int64_t>(1, request.warmup_steps);
@@ -243,7 +239,7 @@ Trial ScriptRunner::run_at_two_lengths(const TrialRequest& request) {
     runs[i] = time_run(command_of(request, scratch, steps), interrupt_, patience_.first_step_seconds);
     if (runs[i].failure) break;
   }
-  trial.wall_seconds = now_seconds() - begin;
+  trial.wall_seconds = steady_seconds() - begin;
   const auto& failure = runs[0].failure ? runs[0].failure : runs[1].failure;
   const double seconds = (runs[1].seconds - runs[0].seconds) / static_cast<double>(request.steps);
   if (failure) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -20,46 +19,28 @@ constexpr std::array<std::pair<std::string_view, Outcome>, 6> kOutcomes = {
      {"rejected", Outcome::Rejected},
      {"not_tried", Outcome::NotTried}}};
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-constexpr double kMostSeconds = 1e12;
-
-template <typename T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 std::int64_t ceiling_quotient(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 TimedStep timed_step_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
   TimedStep step;
-  step.window = fields.integer("window", 0, kMost);
+  step.window = fields.integer("window", 0, kMostInteger);
   step.seconds = fields.number("seconds", 0, kMostSeconds);
-  step.tokens = fields.integer("tokens", 0, kMost, 0);
-  step.padded_tokens = fields.integer("padded_tokens", 0, kMost, 0);
+  step.tokens = fields.integer("tokens", 0, kMostInteger, 0);
+  step.padded_tokens = fields.integer("padded_tokens", 0, kMostInteger, 0);
   return step;
-}
-
-std::map<std::string, double> named_seconds(const JsonFields& fields, const std::string& field,
-                                            const std::string& subject) {
-  std::map<std::string, double> result;
-  const Json* object = fields.find(field);
-  if (object == nullptr) return result;
-  const JsonFields named(*object, subject + ": " + field);
-  for (const auto& [name, value] : object->items()) result[name] = named.number(name, 0, kMostSeconds);
-  return result;
 }
 
 TrialRequest request_from_json(const JsonFields& fields, const std::string& subject) {
   TrialRequest request;
-  request.split.micro_tokens = fields.integer("micro_tokens", 0, kMost, 0);
+  request.split.micro_tokens = fields.integer("micro_tokens", 0, kMostInteger, 0);
   const std::int64_t least = request.split.is_token_cut() ? 0 : 1;
   request.split.micro_batch = fields.integer("micro_batch", least, 1 << 24);
   request.split.accumulation_steps = fields.integer("accumulation_steps", least, 1 << 24);
   request.split.devices = fields.integer("devices", 1, 1 << 24, 1);
-  request.steps = fields.integer("timed_steps", 1, kMost);
-  request.warmup_steps = fields.integer("warmup_steps", 0, kMost, 0);
-  request.first_step = fields.integer("first_step", 0, kMost, 0);
+  request.steps = fields.integer("timed_steps", 1, kMostInteger);
+  request.warmup_steps = fields.integer("warmup_steps", 0, kMostInteger, 0);
+  request.first_step = fields.integer("first_step", 0, kMostInteger, 0);
   request.batch = fields.text("batch", "sampled");
   request.layout = fields.text("layout", "auto");
   request.checkpointing = fields.text("checkpointing", "none");
@@ -108,9 +89,9 @@ Json to_json(const Trial& trial) {
                  {"reason", trial.reason},
                  {"steps", std::move(steps)},
                  {"phases", std::move(phases)},
-                 {"peak_bytes", maybe(trial.peak_bytes)},
-                 {"observed_micro_batch", maybe(trial.observed_micro_batch)},
-                 {"observed_accumulation_steps", maybe(trial.observed_accumulation_steps)},
+                 {"peak_bytes", or_null(trial.peak_bytes)},
+                 {"observed_micro_batch", or_null(trial.observed_micro_batch)},
+                 {"observed_accumulation_steps", or_null(trial.observed_accumulation_steps)},
                  {"wall_seconds", trial.wall_seconds},
                  {"startup_seconds", trial.startup_seconds}};
   if (!trial.enqueue.empty()) object["enqueue"] = trial.enqueue;
@@ -128,12 +109,12 @@ Trial trial_from_json(const Json& object, const std::string& subject) {
     if (!steps->is_array()) throw Error(ErrorKind::InvalidInput, subject, "\"steps\" must be a list");
     for (const Json& step : *steps) trial.steps.push_back(timed_step_from_json(step, subject + ": steps"));
   }
-  trial.phases = named_seconds(fields, "phases", subject);
-  trial.enqueue = named_seconds(fields, "enqueue", subject);
+  trial.phases = fields.numbers("phases", 0, kMostSeconds);
+  trial.enqueue = fields.numbers("enqueue", 0, kMostSeconds);
   trial.device_busy_share = fields.maybe_number("device_busy_share", 0, 1);
-  trial.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMost);
-  trial.observed_micro_batch = fields.maybe_integer("observed_micro_batch", 0, kMost);
-  trial.observed_accumulation_steps = fields.maybe_integer("observed_accumulation_steps", 0, kMost);
+  trial.peak_bytes = fields.maybe_integer("peak_bytes", 0, kMostInteger);
+  trial.observed_micro_batch = fields.maybe_integer("observed_micro_batch", 0, kMostInteger);
+  trial.observed_accumulation_steps = fields.maybe_integer("observed_accumulation_steps", 0, kMostInteger);
   trial.wall_seconds = fields.number("wall_seconds", 0, kMostSeconds, 0);
   trial.startup_seconds = fields.number("startup_seconds", 0, kMostSeconds, 0);
   return trial;

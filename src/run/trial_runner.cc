@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -13,10 +13,6 @@ namespace batchwright::run {
 namespace {
 
 using Kind = Worker::Event::Kind;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Outcome outcome_of(const Failed& failed) {
   if (failed.kind == "out_of_memory") return Outcome::OutOfMemory;
@@ -187,17 +183,17 @@ Trial TrialRunner::serve(const TrialRequest& request, const std::string& label) 
 }
 
 Trial TrialRunner::run(const TrialRequest& request) try {
-  const double begin = now_seconds();
+  const double begin = steady_seconds();
   const bool was_running = worker_ != nullptr;
   const std::optional<Failure> failure = ensure_worker();
-  const double started = now_seconds();
+  const double started = steady_seconds();
   Trial trial;
   if (failure) {
     trial = TrialRecord(request).finish(failure->outcome, "before it said hello: " + failure->reason);
   } else {
     trial = serve(request, to_string(request.split));
   }
-  trial.wall_seconds = now_seconds() - begin;
+  trial.wall_seconds = steady_seconds() - begin;
   trial.startup_seconds = was_running ? 0 : started - begin;
   return trial;
 } catch (...) {

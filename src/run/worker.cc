@@ -7,14 +7,11 @@
 #include <fstream>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace batchwright::run {
 namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::int64_t size_of(const std::filesystem::path& path) {
   std::error_code error;
@@ -60,7 +57,7 @@ Worker::Worker(const WorkerCommand& command, const InterruptGuard* interrupt)
       interrupt_(interrupt) {}
 
 Worker::Event Worker::next(double timeout_seconds) {
-  const double deadline = now_seconds() + timeout_seconds;
+  const double deadline = steady_seconds() + timeout_seconds;
   bool over = false;
   while (true) {
     if (interrupt_ != nullptr) interrupt_->check();
@@ -77,7 +74,7 @@ Worker::Event Worker::next(double timeout_seconds) {
       if (process.running()) wake.push_back(process.exit_descriptor());
     }
     if (interrupt_ != nullptr) wake.push_back(interrupt_->descriptor());
-    const double left = over ? 0 : deadline - now_seconds();
+    const double left = over ? 0 : deadline - steady_seconds();
     if (left <= 0 && !over && timeout_seconds > 0) return {Event::Kind::Silent, Stop{}, ""};
     const auto events = listener_->wait(left, wake);
     for (const Listener::Event& event : events) {
@@ -153,9 +150,9 @@ Failure Worker::failure() {
 }
 
 void Worker::stop(double seconds) {
-  const double deadline = now_seconds() + (send(Stop{}) ? seconds : 0);
+  const double deadline = steady_seconds() + (send(Stop{}) ? seconds : 0);
   for (ChildProcess& process : processes_) {
-    const auto left = static_cast<std::int64_t>(1000 * std::max(0.0, deadline - now_seconds()));
+    const auto left = static_cast<std::int64_t>(1000 * std::max(0.0, deadline - steady_seconds()));
     process.wait(std::chrono::milliseconds(left));
     peak_resident_bytes_ = std::max(peak_resident_bytes_, process.end().peak_resident_bytes);
   }

@@ -185,11 +185,6 @@ Json maybe_interval(const std::optional<Interval>& interval, const char* middle,
           {"high", finite(interval->high * scale)}};
 }
 
-template <typename T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json to_json(const SplitResult& result, std::int64_t effective_batch) {
   Json phases = Json::object();
   for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
@@ -202,12 +197,12 @@ Json to_json(const SplitResult& result, std::int64_t effective_batch) {
           {"micro_tokens", tokens ? Json(result.split.micro_tokens) : Json()},
           {"checkpointing", result.checkpointing},
           {"outcome", run::outcome_name(result.outcome)},
-          {"observed_micro_batch", maybe(result.observed_micro_batch)},
-          {"observed_accumulation_steps", maybe(result.observed_accumulation_steps)},
+          {"observed_micro_batch", or_null(result.observed_micro_batch)},
+          {"observed_accumulation_steps", or_null(result.observed_accumulation_steps)},
           {"step_seconds", maybe_interval(result.step_seconds, "median")},
           {"relative", maybe_interval(result.relative, "mid")},
           {"rounds", result.rounds},
-          {"peak_bytes", maybe(result.peak_bytes)},
+          {"peak_bytes", or_null(result.peak_bytes)},
           {"phases", std::move(phases)},
           {"why_dropped", result.why_dropped.empty() ? Json() : Json(result.why_dropped)}};
 }
@@ -217,9 +212,9 @@ Json scaling_json(const Decision& decision) {
   for (const DeviceScaling& scaling : decision.scaling) {
     rows.push_back({{"devices", scaling.devices},
                     {"split", run::to_string(decision.trials[scaling.split].split)},
-                    {"speedup", maybe(scaling.speedup)},
-                    {"efficiency", maybe(scaling.efficiency)},
-                    {"collective_share", maybe(scaling.collective_share)}});
+                    {"speedup", or_null(scaling.speedup)},
+                    {"efficiency", or_null(scaling.efficiency)},
+                    {"collective_share", or_null(scaling.collective_share)}});
   }
   return rows;
 }
@@ -272,17 +267,17 @@ Json to_json(const Decision& decision) {
   return {{"version", 1},
           {"requested_effective_batch", decision.requested_effective_batch},
           {"trials", std::move(trials)},
-          {"recommended", maybe(decision.recommended)},
+          {"recommended", or_null(decision.recommended)},
           {"tied_with", decision.tied_with},
           {"settled", decision.settled},
           {"confirmed_on_worst_batch", decision.confirmed_on_worst_batch},
-          {"largest_that_fits", maybe(decision.largest_that_fits)},
-          {"largest_and_neighbours", maybe(decision.largest_and_neighbours)},
-          {"slowest", maybe(decision.slowest)},
+          {"largest_that_fits", or_null(decision.largest_that_fits)},
+          {"largest_and_neighbours", or_null(decision.largest_and_neighbours)},
+          {"slowest", or_null(decision.slowest)},
           {"tuning_seconds", decision.tuning_seconds},
           {"saving_percent", maybe_interval(decision.saving, "mid", 100)},
           {"saving_against_largest_percent", saving_against(decision.largest_that_fits)},
-          {"break_even_steps", maybe(decision.break_even_steps)},
+          {"break_even_steps", or_null(decision.break_even_steps)},
           {"scaling", scaling_json(decision)},
           {"reason", decision.reason},
           {"explanation", to_json(decision.explanation)}};

@@ -5,7 +5,6 @@
 namespace batchwright::tune {
 namespace {
 
-Json maybe(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Json interval(const std::optional<Interval>& value) {
@@ -55,9 +54,9 @@ Json to_json(const Explanation& explanation) {
                                {"share", advice.share},
                                {"change", advice.change}});
   }
-  return {{"fixed_seconds_per_micro_step", maybe(explanation.fixed_seconds_per_micro_step)},
-          {"seconds_per_token", maybe(explanation.seconds_per_token)},
-          {"seconds_per_step", maybe(explanation.seconds_per_step)},
+  return {{"fixed_seconds_per_micro_step", or_null(explanation.fixed_seconds_per_micro_step)},
+          {"seconds_per_token", or_null(explanation.seconds_per_token)},
+          {"seconds_per_step", or_null(explanation.seconds_per_step)},
           {"intervals",
            {{"fixed_seconds_per_micro_step", interval(explanation.fixed_interval)},
             {"seconds_per_token", interval(explanation.token_interval)}}},

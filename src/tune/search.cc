@@ -195,8 +195,8 @@ class Search {
     return ratio && ratio->high <= 1 + options_.tolerance;
   }
 
-  // Whether one more round, the confirmation and the token cuts' rounds keep the search below its share of the
-  // exhaustive sweep.
+  // Whether one more round, the confirmation and the token cuts' rounds keep the search below its share of
+  // the exhaustive sweep.
   bool affordable(const TimingTable& table, std::int64_t next_number) const {
     double sweep = 0, next = 0;
     const double spent = seconds_before(round_at(options_, next_number));

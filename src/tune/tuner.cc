@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "tune/device_calibration.h"
@@ -13,10 +13,6 @@
 
 namespace batchwright::tune {
 namespace {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Seconds that a trial will take, from what a step of its split (or of the slowest measured one) took before;
 // 0 when nothing is known, so that the first trial always runs.

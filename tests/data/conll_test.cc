@@ -7,7 +7,7 @@
 namespace batchwright::data {
 namespace {
 
-std::string fault(std::string_view content) {
+std::string conll_fault(std::string_view content) {
   try {
     parse_conll(content, "x.conll");
     return "";
@@ -48,11 +48,12 @@ TEST(Conll, AHashIsAWordWhenItIsTagged) {
 }
 
 TEST(Conll, FaultsHaveALine) {
-  EXPECT_NE(fault("EU B-ORG\nrejects\n").find("x.conll:2: has the word 'rejects' and no tag"),
+  EXPECT_NE(conll_fault("EU B-ORG\nrejects\n").find("x.conll:2: has the word 'rejects' and no tag"),
             std::string::npos);
-  EXPECT_NE(fault("EU NNP B-ORG\nrejects O\n").find("x.conll:2: has 2 columns; the lines before have 3"),
-            std::string::npos);
-  EXPECT_NE(fault("EU B-ORG\n\nrejects VBZ\n").find("x.conll:3: has the tag 'VBZ'"), std::string::npos);
+  EXPECT_NE(
+      conll_fault("EU NNP B-ORG\nrejects O\n").find("x.conll:2: has 2 columns; the lines before have 3"),
+      std::string::npos);
+  EXPECT_NE(conll_fault("EU B-ORG\n\nrejects VBZ\n").find("x.conll:3: has the tag 'VBZ'"), std::string::npos);
 }
 
 TEST(Conll, TagsFollowTheModelWhenItNamesThem) {

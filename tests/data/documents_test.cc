@@ -9,7 +9,7 @@
 namespace batchwright::data {
 namespace {
 
-std::string fault(std::string_view content) {
+std::string documents_fault(std::string_view content) {
   try {
     parse_documents(content, "x.jsonl", {});
     return "";
@@ -38,14 +38,16 @@ TEST(Documents, PlainTextKeepsItsLineBreaks) {
 }
 
 TEST(Documents, FaultsHaveALine) {
-  EXPECT_NE(fault("{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"text\": \"c\"}\n")
+  EXPECT_NE(documents_fault("{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"text\": \"c\"}\n")
                 .find("x.jsonl:2: has no prompt"),
             std::string::npos);
-  EXPECT_NE(fault("{\"prompt\": \"a\"}\n").find("x.jsonl:1: has no \"completion\""), std::string::npos);
-  EXPECT_NE(fault("{\"prompt\": \"a\", \"completion\": \"\"}\n").find("empty completion"), std::string::npos);
-  EXPECT_NE(fault("{\"text\": \"a\", \"text\": \"b\"}\n").find("x.jsonl:1: names \"text\" twice"),
+  EXPECT_NE(documents_fault("{\"prompt\": \"a\"}\n").find("x.jsonl:1: has no \"completion\""),
             std::string::npos);
-  EXPECT_NE(fault("[]\n").find("is array"), std::string::npos);
+  EXPECT_NE(documents_fault("{\"prompt\": \"a\", \"completion\": \"\"}\n").find("empty completion"),
+            std::string::npos);
+  EXPECT_NE(documents_fault("{\"text\": \"a\", \"text\": \"b\"}\n").find("x.jsonl:1: names \"text\" twice"),
+            std::string::npos);
+  EXPECT_NE(documents_fault("[]\n").find("is array"), std::string::npos);
 }
 
 class DeducedTask : public ::testing::Test {

@@ -18,7 +18,7 @@ std::string question(const std::string& id, const std::string& answer, int start
   return "   {\"id\": \"" + id + "\", \"question\": \"Where?\", \"answers\": [{\"text\": \"" + answer +
          "\", \"answer_start\": " + std::to_string(start) + "}]}";
 }
-std::string fault(const std::string& content) {
+std::string squad_fault(const std::string& content) {
   try {
     parse_squad(content, "x.json");
     return "";
@@ -42,21 +42,21 @@ TEST(Squad, ReadsBothVersions) {
 }
 
 TEST(Squad, FaultsHaveALine) {
-  EXPECT_NE(
-      fault(squad(question("a", "Rome", 17))).find("x.json:4: answer 'Rome' does not stand at character 17"),
-      std::string::npos);
-  EXPECT_NE(fault(squad(question("a", "Rome", -1))).find("x.json:4"), std::string::npos);
-  EXPECT_NE(fault(squad(question("a", "Rome", 16) + ",\n" + question("a", "Rome", 16)))
+  EXPECT_NE(squad_fault(squad(question("a", "Rome", 17)))
+                .find("x.json:4: answer 'Rome' does not stand at character 17"),
+            std::string::npos);
+  EXPECT_NE(squad_fault(squad(question("a", "Rome", -1))).find("x.json:4"), std::string::npos);
+  EXPECT_NE(squad_fault(squad(question("a", "Rome", 16) + ",\n" + question("a", "Rome", 16)))
                 .find("x.json:5: has id 'a', which another question has"),
             std::string::npos);
-  EXPECT_NE(fault(squad("{\"id\": \"a\", \"question\": \"?\", \"answers\": []}")).find("has no answer"),
+  EXPECT_NE(squad_fault(squad("{\"id\": \"a\", \"question\": \"?\", \"answers\": []}")).find("has no answer"),
             std::string::npos);
-  EXPECT_NE(fault(squad("{\"id\": 7}")).find("\"id\" is number, not text"), std::string::npos);
-  EXPECT_NE(fault(squad("")).find("has no questions"), std::string::npos);
-  EXPECT_NE(fault("{\"data\": 3}").find("\"data\" is number, not a list"), std::string::npos);
-  EXPECT_NE(fault("{}").find("has no \"data\""), std::string::npos);
-  EXPECT_NE(fault("{\n\"data\": [}").find("line 2"), std::string::npos);
-  EXPECT_NE(fault("{\n\"data\": [1e999]}").find("x.json:2: is not valid JSON"), std::string::npos);
+  EXPECT_NE(squad_fault(squad("{\"id\": 7}")).find("\"id\" is number, not text"), std::string::npos);
+  EXPECT_NE(squad_fault(squad("")).find("has no questions"), std::string::npos);
+  EXPECT_NE(squad_fault("{\"data\": 3}").find("\"data\" is number, not a list"), std::string::npos);
+  EXPECT_NE(squad_fault("{}").find("has no \"data\""), std::string::npos);
+  EXPECT_NE(squad_fault("{\n\"data\": [}").find("line 2"), std::string::npos);
+  EXPECT_NE(squad_fault("{\n\"data\": [1e999]}").find("x.json:2: is not valid JSON"), std::string::npos);
 }
 
 TEST(JsonPlace, CountsLinesOverStringsAndNesting) {
