@@ -14,7 +14,8 @@
 namespace batchwright::engine {
 
 // The processes that train together, one a device: sums over all of them, on c10d's Gloo (CPU memory) or NCCL
-// (CUDA memory). Every rank must call the same operations in the same order.
+// (CUDA memory); gradients through shared memory (engine/shared_sum.h) where all ranks are on one machine.
+// Every rank must call the same operations in the same order.
 //
 // When a rank dies, hangs or cannot be reached (engine/peer_watch.h), no operation returns: on_lost is called
 // with an error that names it, on the thread that noticed, and the process ends. To unwind instead would free

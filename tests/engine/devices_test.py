@@ -70,6 +70,9 @@ def check_same_training(engine, folder):
         for size in (2, 4):
             expect_same(steps_of(home / "on-1"), steps_of(home / f"on-{size}"), f"{method} on {size}")
             expect_same_evaluation(home / "on-1", home / f"on-{size}", f"{method} on {size}")
+        # Over Gloo, too: the sums of ranks that share no memory.
+        ranks.run(engine, job(home, home / "network", method, 2), 2, environment={"BATCHWRIGHT_SUMS": "network"})
+        expect_same(steps_of(home / "on-1"), steps_of(home / "network"), f"{method} on 2 over the network")
         assert [step["examples"] for step in steps_of(home / "on-4")][10] == 1
         print(f"{method}: {STEPS} steps on 1, 2 and 4 processes: the same losses and metrics")
 

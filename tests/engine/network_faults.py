@@ -106,7 +106,7 @@ def two_namespaces():
 
 
 def start(engine, request):
-    environment = {"MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": "29611", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0",
+    environment = {"BATCHWRIGHT_SUMS": "network", "MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": "29611", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0",
                    "BATCHWRIGHT_PORT_FILE": "", "GLOO_SOCKET_IFNAME": "cable"}
     return ranks.Ranks(engine, request, 2, environment=environment,
                        wrap=lambda rank, command: ["ip", "netns", "exec", NAMES[rank], *command])
