@@ -9,16 +9,12 @@
 #include "check/config_read.h"
 #include "check/config_shell_arguments.h"
 #include "check/config_shell_words.h"
+#include "check/files.h"
 
 namespace batchwright::check {
 namespace {
 
 using Q = Quantity;
-
-std::string base_name(std::string_view path) {
-  const std::size_t slash = path.find_last_of('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
-}
 
 bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view e) { return text.ends_with(e); });

@@ -10,7 +10,7 @@ namespace {
 
 using Q = Quantity;
 
-bool differ(double a, double b) { return std::abs(a - b) > 1e-6 * std::max(std::abs(a), std::abs(b)); }
+bool rates_differ(double a, double b) { return std::abs(a - b) > 1e-6 * std::max(std::abs(a), std::abs(b)); }
 
 // Families of schedules that give the same curve; "" for one that is not known.
 std::string family(std::string_view written) {
@@ -32,7 +32,7 @@ void engine_rate(const Run& run, const Setting& engine, const std::vector<std::s
   const bool defaulted = argument == nullptr;
   if (defaulted && (!run.trainer() || !run.complete || run.arguments.tool == Tool::Axolotl)) return;
   const double wanted = defaulted ? 5e-5 : *argument->number;  // transformers.TrainingArguments.learning_rate
-  if (!differ(*engine.number, wanted)) return;
+  if (!rates_differ(*engine.number, wanted)) return;
   Finding& f = found.add("lr_override", engine);
   f.what = fmt::format("{} is {} in {}, and the arguments say {:g}{}", engine.key, engine.written,
                        files[engine.file], wanted,
@@ -60,7 +60,7 @@ void default_peak(const Run& run, const std::vector<std::string>& files, Finding
   if (run.engine->find(Q::SchedulePeak) != nullptr) return;
   const Setting* rate = run.engine->find(Q::LearningRate);
   if (rate == nullptr || !rate->number) rate = run.arguments.find(Q::LearningRate);
-  if (rate == nullptr || !rate->number || !differ(*rate->number, 0.001)) return;
+  if (rate == nullptr || !rate->number || !rates_differ(*rate->number, 0.001)) return;
   const bool in_engine = rate->file == run.engine->file;
   Finding& f = found.add(in_engine ? "silent_override" : "lr_override", *type);
   f.what = fmt::format("{} has no warmup_max_lr, while the learning rate is {}", type->written,
@@ -110,7 +110,7 @@ void check_engine_rates(const Run& run, const std::vector<std::string>& files, F
   const Setting* rate = run.engine->find(Q::LearningRate);
   const Setting* peak = run.engine->find(Q::SchedulePeak);
   if (rate == nullptr || peak == nullptr || !rate->number || !peak->number ||
-      !differ(*rate->number, *peak->number))
+      !rates_differ(*rate->number, *peak->number))
     return;
   Finding& f = found.add("lr_override", *peak);
   f.what = fmt::format("{} is {}, and the optimizer's lr {}", peak->key, peak->written, rate->written);
@@ -170,7 +170,7 @@ void check_overrides(const Run& run, const std::vector<std::string>& files, Find
     if (key == "per_device_train_batch_size") new_name = &setting;
   }
   if (run.trainer() && old_name != nullptr && new_name != nullptr && old_name->number && new_name->number &&
-      *old_name->number > 0 && differ(*old_name->number, *new_name->number)) {
+      *old_name->number > 0 && rates_differ(*old_name->number, *new_name->number)) {
     Finding& f = found.add("silent_override", *old_name);
     f.what = fmt::format("{} wins over {}", spell(*old_name, files), spell(*new_name, files));
     f.consequence = fmt::format("each device takes {} examples", old_name->written);

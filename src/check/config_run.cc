@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "check/files.h"
+
 namespace batchwright::check {
 namespace {
 
@@ -13,11 +15,6 @@ using Q = Quantity;
 Known known(const Setting* setting) {
   if (setting == nullptr) return {};
   return {setting->number, setting};
-}
-
-std::string base_name(std::string_view path) {
-  const std::size_t slash = path.find_last_of('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
 const Setting* remark(const Run& run, Quantity quantity) {

@@ -121,6 +121,11 @@ void walk(const fs::path& folder, std::vector<SourceFile>& files) {
 
 }  // namespace
 
+std::string base_name(std::string_view path) {
+  const std::size_t slash = path.find_last_of('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
 FileKind kind_of(std::string_view path, std::string_view text) {
   const std::string extension = extension_of(path);
   const std::string_view name = path.substr(path.find_last_of('/') + 1);

@@ -29,6 +29,8 @@ struct SourceFile {
   std::string problem;
 };
 
+std::string base_name(std::string_view path);  // after the last slash
+
 // What kind of file this is, by its name and, where a name says little, by its content.
 FileKind kind_of(std::string_view path, std::string_view text);
 

@@ -49,9 +49,9 @@ std::string normal_field(std::string_view text) {
   return result;
 }
 
-class LineReader {
+class LineParser {
  public:
-  explicit LineReader(std::string_view line)
+  explicit LineParser(std::string_view line)
       : line_(line.substr(0, std::min<std::size_t>(line.size(), 20'000))) {}
 
   std::vector<LinePair> run() {
@@ -199,7 +199,7 @@ std::vector<std::string> split_cells(std::string_view row, char separator) {
   return result;
 }
 
-std::vector<LinePair> pairs_of_line(std::string_view line) { return LineReader(line).run(); }
+std::vector<LinePair> pairs_of_line(std::string_view line) { return LineParser(line).run(); }
 
 bool set_field(LogRecord& record, const std::string& key, const std::string& value) {
   // Prefixes that trackers put before a name: "train/loss", "metrics.loss".

@@ -14,10 +14,6 @@
 namespace batchwright::check {
 namespace {
 
-bool contains(std::string_view text, std::string_view word) {
-  return memmem(text.data(), text.size(), word.data(), word.size()) != nullptr;
-}
-
 FileReport cannot_tell(const std::string& path, std::string missing) {
   FileReport report;
   report.path = path;
@@ -51,7 +47,10 @@ void append_cell(const Json& cell, std::string& code) {
 }  // namespace
 
 bool may_hold_loop(std::string_view source) {
-  const auto has = [&](std::string_view word) { return contains(source, word); };
+  // memmem: several times as fast as string_view::find on a large source.
+  const auto has = [&](std::string_view word) {
+    return memmem(source.data(), source.size(), word.data(), word.size()) != nullptr;
+  };
   const bool moves = has(".step(") || has("zero_grad") || has(".grad.zero_(") || has(".grad = None");
   if (moves && (has("backward(") || has("autograd.grad("))) return true;
   if (has("loss_scaler(") || has("native_scaler(") || has("amp_scaler(")) return true;

@@ -20,7 +20,7 @@ struct ExplainArguments {
 };
 
 // A number for a command of the user's, a list for our engine.
-std::vector<std::int64_t> devices_of(const JsonFields& request, const std::string& run) {
+std::vector<std::int64_t> recorded_devices(const JsonFields& request, const std::string& run) {
   const Json* devices = request.find("devices");
   if (devices == nullptr || !devices->is_array()) return {request.integer("devices", 1, 1 << 20, 1)};
   std::vector<std::int64_t> numbers;
@@ -48,7 +48,7 @@ int explain_run(const ExplainArguments& arguments) {
   search.effective_batch = effective_batch;
   search.exhaustive = request.boolean("exhaustive", false);
   const tune::Candidates candidates = tune::candidate_splits(
-      effective_batch, devices_of(request, arguments.run), request.boolean("allow_inexact", false));
+      effective_batch, recorded_devices(request, arguments.run), request.boolean("allow_inexact", false));
   search.starts_are_dear = request.find("command") != nullptr;  // a script of the user's
   search.probe_longest = !search.starts_are_dear;
   const auto calibration = tune::calibration_for(folder.facts());

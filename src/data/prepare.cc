@@ -125,15 +125,15 @@ std::string request_line(const PrepareRequest& request, const Sources& sources, 
 }
 
 // What the Python module has said so far on its output file.
-struct Answer {
+struct Report {
   std::int64_t examples_done = 0;
   bool done = false;
   std::optional<std::string> failed;
   std::optional<std::int64_t> failed_example;
 };
 
-Answer read_answer(std::string_view output) {
-  Answer answer;
+Report read_report(std::string_view output) {
+  Report report;
   while (!output.empty()) {
     const std::size_t end = output.find('\n');
     const std::string_view line = output.substr(0, end);
@@ -142,19 +142,19 @@ Answer read_answer(std::string_view output) {
     const Json message = Json::parse(line, nullptr, false);
     if (!message.is_object()) continue;
     const JsonFields fields(message, "batchwright.prepare");
-    answer.examples_done = fields.integer("examples_done", 0, 1ll << 40, answer.examples_done);
-    answer.done = fields.boolean("done", answer.done);
-    if (fields.has("failed")) answer.failed = fields.text("failed");
-    answer.failed_example = fields.maybe_integer("example", 0, 1ll << 40);
+    report.examples_done = fields.integer("examples_done", 0, 1ll << 40, report.examples_done);
+    report.done = fields.boolean("done", report.done);
+    if (fields.has("failed")) report.failed = fields.text("failed");
+    report.failed_example = fields.maybe_integer("example", 0, 1ll << 40);
   }
-  return answer;
+  return report;
 }
 
 // The two files through which the module is asked and answers; gone on scope exit.
 struct Exchange {
   explicit Exchange(const std::filesystem::path& stem)
       : input(stem.string() + fmt::format(".{}.request", ::getpid())),
-        output(stem.string() + fmt::format(".{}.answer", ::getpid())) {}
+        output(stem.string() + fmt::format(".{}.report", ::getpid())) {}
   ~Exchange() {
     std::error_code ignored;
     std::filesystem::remove(input, ignored);
@@ -176,19 +176,19 @@ ProcessOptions module_command(const Exchange& exchange) {
 }
 
 [[noreturn]] void explain_failure(const PrepareRequest& request, const Examples& examples,
-                                  const Answer& answer, const std::string& output, const ExitStatus& status) {
+                                  const Report& report, const std::string& output, const ExitStatus& status) {
   const std::string data = request.data.string();
-  if (!answer.failed) {
+  if (!report.failed) {
     throw Error(ErrorKind::NotFound, python_interpreter() + " -m batchwright.prepare",
                 fmt::format("{} ({})", to_string(status), last_line(output)),
                 "BATCHWRIGHT_PYTHON names the Python to use; it needs the tokenizers package");
   }
-  if (answer.failed_example && *answer.failed_example < examples.count) {
-    throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", data, examples.line_of(*answer.failed_example)),
-                *answer.failed);
+  if (report.failed_example && *report.failed_example < examples.count) {
+    throw Error(ErrorKind::InvalidInput, fmt::format("{}:{}", data, examples.line_of(*report.failed_example)),
+                *report.failed);
   }
-  throw Error(ErrorKind::InvalidInput, "tokenising " + data, *answer.failed,
-              answer.failed->find("no 'tokenizers' module") == std::string::npos
+  throw Error(ErrorKind::InvalidInput, "tokenising " + data, *report.failed,
+              report.failed->find("no 'tokenizers' module") == std::string::npos
                   ? ""
                   : "pip install tokenizers there, or name another Python in BATCHWRIGHT_PYTHON");
 }
@@ -199,12 +199,12 @@ void run_module(const PrepareRequest& request, const Examples& examples, const E
   std::optional<ExitStatus> status;
   while (!(status = child.wait(kPollInterval))) {
     if (progress && std::filesystem::exists(exchange.output)) {
-      progress(read_answer(read_file(exchange.output)).examples_done, examples.count);
+      progress(read_report(read_file(exchange.output)).examples_done, examples.count);
     }
   }
   const std::string output = std::filesystem::exists(exchange.output) ? read_file(exchange.output) : "";
-  const Answer answer = read_answer(output);
-  if (!status->succeeded() || !answer.done) explain_failure(request, examples, answer, output, *status);
+  const Report report = read_report(output);
+  if (!status->succeeded() || !report.done) explain_failure(request, examples, report, output, *status);
   if (progress) progress(examples.count, examples.count);
 }
 
