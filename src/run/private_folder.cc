@@ -18,7 +18,7 @@
 namespace batchwright::run {
 namespace {
 
-constexpr const char* kPrefix = "batchwright-run-";
+constexpr const char* kFolderPrefix = "batchwright-run-";
 // A folder is locked microseconds after it is made; one that is as old as this and not locked has no owner.
 constexpr std::chrono::minutes kSurelyLocked{1};
 
@@ -46,7 +46,7 @@ void remove_ownerless(const std::filesystem::path& parent) {
   std::vector<std::filesystem::path> found;
   for (auto entry = std::filesystem::directory_iterator(parent, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(kPrefix) && is_ours_and_old(entry->path()))
+    if (entry->path().filename().string().starts_with(kFolderPrefix) && is_ours_and_old(entry->path()))
       found.push_back(entry->path());
   }
   for (const std::filesystem::path& folder : found) {
@@ -68,7 +68,7 @@ std::filesystem::path parent_folder() {
 PrivateFolder::PrivateFolder() {
   const std::filesystem::path parent = parent_folder();
   remove_ownerless(parent);
-  std::string name = (parent / (std::string(kPrefix) + "XXXXXX")).string();
+  std::string name = (parent / (std::string(kFolderPrefix) + "XXXXXX")).string();
   if (::mkdtemp(name.data()) == nullptr)
     throw Error(ErrorKind::Internal, name, std::string("cannot be made (") + std::strerror(errno) + ")");
   path_ = name;
