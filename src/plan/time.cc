@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plan/gemm.h"
+#include "plan/native_time.h"
 
 namespace batchwright::plan {
 namespace {
@@ -185,6 +186,8 @@ double TimeModel::overlap_exponent() const {
 }
 
 TimeParts TimeModel::predict(const Split& split) const {
+  if (request_.framework == Framework::Native && device_.is_cpu())
+    return native_time(shape_, request_, device_, split);
   const double length = request_.lengths.expected_longest(split.micro_batch);
   const double tokens = static_cast<double>(split.micro_batch) * length;
   const auto steps = static_cast<double>(split.accumulation_steps);
