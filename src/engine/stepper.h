@@ -55,8 +55,7 @@ class Stepper {
 
   // Forward and backward of this rank's share of the window: gradients of (sum of losses / labels in the
   // window) are in the threads' blocks afterwards, not yet summed over threads; in a group their sum has
-  // begun. Throws OutOfMemory, on all ranks, before
-  // any work is done.
+  // begun. Throws OutOfMemory, on all ranks, before any work is done.
   StepOutcome accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step);
   // accumulate, then clip and AdamW with this learning rate.
   StepOutcome step(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step,
