@@ -299,7 +299,10 @@ std::vector<Setting> settings_in_comments(std::string_view text, std::size_t fil
     const std::string comment(row.substr(sign));
     std::smatch match;
     if (std::regex_search(comment, match, batch)) {
-      const std::string total = match[2].matched ? match[2].str() : match[1].str();
+      // "8 x 4 = 32" ends with the total, "32 = 8 x 4" begins with it.
+      static const std::regex factor(R"(^\s*[*x×]\s*[0-9])", std::regex::optimize);
+      const bool ends_with_total = match[2].matched && !std::regex_search(match.suffix().str(), factor);
+      const std::string total = ends_with_total ? match[2].str() : match[1].str();
       if (const auto number = parse_number(total); number && *number > 0) {
         found.push_back({.quantity = Quantity::GlobalBatch,
                          .key = "comment",
