@@ -16,10 +16,17 @@ def _number(value):
 
 
 def _message(step, micro_steps, examples, tokens, padded, seconds, phases, loss, norm_squared, rate, rest):
-    norm = None if norm_squared is None else float(norm_squared) ** 0.5
     return (f'{{"type":"step","step":{step},"micro_steps":{micro_steps},"examples":{examples},"tokens":{tokens},'
-            f'"padded_tokens":{padded},"seconds":{seconds}e-9,"phases":{{{phases}}},"loss":{_number(loss)},'
-            f'"grad_norm":{_number(norm)},"learning_rate":{_number(rate)}{rest}')
+            f'"padded_tokens":{padded},"seconds":{seconds}e-9,"phases":{{{phases}}}'
+            f'{_UNKNOWN if loss is norm_squared is rate is None else _values(loss, norm_squared, rate)}{rest}')
+
+
+_UNKNOWN = ',"loss":null,"grad_norm":null,"learning_rate":null'
+
+
+def _values(loss, norm_squared, rate):
+    norm = None if norm_squared is None else float(norm_squared) ** 0.5
+    return f',"loss":{_number(loss)},"grad_norm":{_number(norm)},"learning_rate":{_number(rate)}'
 
 
 def _peak_bytes():
@@ -55,8 +62,8 @@ class Cpu:
         for (step, micro_steps, examples, tokens, padded, seconds, waited, forward, backward, optimizer, collective, loss,
              norm_squared, rate, evidence) in self.rows:
             residual = max(0, seconds - waited - forward - backward - optimizer - collective)
-            phases = (f'"input":{waited}e-9,"forward":{forward}e-9,"backward":{backward}e-9,'
-                      f'"optimizer":{max(0, optimizer)}e-9,"collective":{collective}e-9,"residual":{residual}e-9')
+            phases = (f'"forward":{forward}e-9,"backward":{backward}e-9,"optimizer":{max(0, optimizer)}e-9,'
+                      f'"residual":{residual}e-9,"input":{waited}e-9,"collective":{collective}e-9')
             lines.append(_message(step, micro_steps, examples, tokens, padded, seconds, phases, loss, norm_squared, rate,
                                   end if evidence is None else f',"evidence":{evidence}{end}'))
         self.rows.clear()
@@ -125,6 +132,10 @@ class Moment:
 
     def __sub__(self, earlier):
         return Span(((earlier, self, 1),))
+
+    def __ge__(self, host):
+        """Whether the host has come so far."""
+        return self.host >= host
 
 
 class Span:

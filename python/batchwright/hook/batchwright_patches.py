@@ -1,14 +1,13 @@
 """Where the probe listens in torch: each function is replaced by one that calls it and puts a moment on the probe's tape.
 
-These functions run inside every step that is timed. What they need is bound when they are made, they compute nothing that
-can be computed when the tape is read, and an entry holds numbers only: a container would wake the garbage collector.
+These functions run inside every step that is timed. What they need is bound when they are made, and they compute nothing
+that can be computed when the tape is read: between two steps their code and data have left the caches, so that what counts
+is how much of both they touch.
 """
 import functools
 import os
 import sys
 import time
-
-from batchwright_probe import FLUSH_NS, LOOK_NS
 
 _now = time.perf_counter_ns
 _LONGEST_TAPE = 1 << 17  # entries of a script that reads data for minutes without a step
@@ -32,27 +31,31 @@ def _forward(torch, probe):
     """A global hook until the first module is called for training; then only calls of its class are looked at."""
     from torch.nn.modules.module import register_module_forward_pre_hook
 
-    grad_enabled, see = torch.is_grad_enabled, _see_forward(torch, probe)
+    see = _see_forward(torch, probe)
 
     def find_outermost(module, args):
-        if not (module.training and grad_enabled()) or probe.busy:
+        if not (module.training and torch.is_grad_enabled()) or probe.watch.busy:
             return
         finder.remove()
         probe.outermost = module
-        _watch(module, probe, grad_enabled, see)
+        _watch(torch, probe, module, see)
         see(args, _kwargs_of_call(module))
 
     finder = register_module_forward_pre_hook(find_outermost)
 
 
-def _watch(module, probe, grad_enabled, see):
+def _watch(torch, probe, module, see):
     # On the class, not as a hook on the module: hooks are copied and pickled with it, and take a slower path.
     kind = type(module)
-    original = kind.__call__
+    original, grad_enabled, Tensor = kind.__call__, torch.is_grad_enabled, torch.Tensor
+    watch, record, happened = probe.watch, probe.record, probe.on_forward
 
     def __call__(called, *args, **kwargs):
-        if called is module and not probe.busy and called.training and grad_enabled():
-            see(args, kwargs)
+        if called is module and not watch.busy and called.training and grad_enabled():
+            if watch.looking or kwargs or not args or type(args[0]) is not Tensor:
+                see(args, kwargs)
+            else:
+                record((happened, watch.mark(), args[0].shape, watch.tokens))
         return original(called, *args, **kwargs)
 
     __call__.__wrapped__ = original
@@ -60,25 +63,22 @@ def _watch(module, probe, grad_enabled, see):
 
 
 def _see_forward(torch, probe):
-    record, happened, masks, Tensor = probe.record, probe.on_forward, probe.masks, torch.Tensor
+    """Looks for the input that says how many examples and tokens there are."""
+    watch, Tensor = probe.watch, torch.Tensor
 
     def see(args, kwargs):
-        now = probe.mark()
+        now = watch.mark()
         tensor = kwargs["input_ids"] if "input_ids" in kwargs else args[0] if args else None
-        if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
+        if not isinstance(tensor, Tensor):
             tensor = _first_tensor(Tensor, (args, kwargs))
-        examples = padded = 0
-        if tensor is not None:
-            shape = tensor.shape
-            if shape:
-                examples = shape[0]
-                if len(shape) == 2 and not tensor.is_floating_point():
-                    padded = examples * shape[1]
-                    if "attention_mask" in kwargs:
-                        mask = kwargs["attention_mask"]
-                        if isinstance(mask, Tensor) and mask.shape == shape and probe.device.reads_at_once:
-                            masks.append(mask)
-        record((happened, now, examples, padded))
+        shape = None if tensor is None else tensor.shape
+        watch.tokens = shape is not None and len(shape) == 2 and not tensor.is_floating_point()
+        if watch.tokens and probe.device.reads_at_once:
+            mask = kwargs.get("attention_mask")
+            if isinstance(mask, Tensor) and mask.shape == shape:
+                probe.masks.append(mask)
+                watch.wake = 0  # it is counted when the step has ended
+        probe.record((probe.on_forward, now, shape, watch.tokens))
         if probe.evidence is not None:
             probe.drain()
             probe.evidence.before_forward(tensor, kwargs)
@@ -118,72 +118,54 @@ def _kwargs_of_call(module):
 # ---- backward
 def _backward(torch, probe):
     original = torch.autograd.backward
-    record, begins, ends, look = probe.record, probe.on_backward, probe.on_backward_end, _look_at_loss(torch, probe)
+    watch, record, begins, ends = probe.watch, probe.record, probe.on_backward, probe.on_backward_end
 
     @functools.wraps(original)
     def backward(tensors, *args, **kwargs):
-        if probe.busy:  # reentrant checkpointing runs a backward inside the backward
+        if watch.busy:  # reentrant checkpointing runs a backward inside the backward
             return original(tensors, *args, **kwargs)
-        record((begins, probe.mark(), None, None))
-        if probe.looking:
-            look(tensors)
-        probe.busy = True
+        record((begins, watch.mark(), None, None))
+        if watch.looking:
+            _look_at_loss(torch, probe, tensors)
+        watch.busy = True
         try:
             return original(tensors, *args, **kwargs)
         finally:
-            record((ends, probe.mark(), None, None))
-            probe.busy = probe.dead
-            if probe.evidence is not None:
+            record((ends, watch.mark(), None, None))
+            watch.busy = watch.dead
+            if watch.looking and probe.evidence is not None:
                 probe.drain()
                 probe.evidence.after_backward()
 
     torch.autograd.backward = backward
 
 
-def _look_at_loss(torch, probe):
-    def look(root):
-        if torch.is_tensor(root) and root.numel() == 1:
-            loss = probe.device.value(root)
-            if probe.loss_scale is not None:
-                loss = loss / probe.device.value(probe.loss_scale)
-            probe.record((probe.on_loss, None, loss, None))
-        if probe.evidence is not None:
-            probe.drain()
-            probe.evidence.before_backward(root)
-
-    return look
+def _look_at_loss(torch, probe, root):
+    if torch.is_tensor(root) and root.numel() == 1:
+        loss = probe.device.value(root)
+        if probe.loss_scale is not None:
+            loss = loss / probe.device.value(probe.loss_scale)
+        probe.record((probe.on_loss, None, loss, None))
+    if probe.evidence is not None:
+        probe.drain()
+        probe.evidence.before_backward(root)
 
 
 # ---- optimizer
 def _optimizer(torch, probe):
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-    record, begins, ends, masks = probe.record, probe.on_step, probe.on_step_end, probe.masks
-    between_looks = LOOK_NS if probe.evidence is None else -1
+    watch, record, begins, ends = probe.watch, probe.record, probe.on_step, probe.on_step_end
 
     def before_step(optimizer, args, kwargs):
-        record((begins, probe.mark(), None, None))
+        record((begins, watch.mark(), None, None))
 
     def after_step(optimizer, args, kwargs):
-        probe.calls += 1
-        if probe.dead:
-            probe.tape.clear()
-            return
-        now = probe.mark()
-        rate = None
-        if masks:
-            probe.count_tokens()
-        if probe.looking:
-            groups = getattr(optimizer, "param_groups", None)
-            rate = groups[0].get("lr") if groups else None
-        record((ends, now, optimizer, rate))
-        host = _now()
-        if probe.calls >= probe.due or host - probe.flushed > FLUSH_NS:
-            probe.flush()
-        if host - probe.looked > between_looks:
-            probe.looking, probe.looked = True, host
-        else:
-            probe.looking = False
+        now = watch.mark()
+        record((ends, now, optimizer, None))
+        watch.calls += 1
+        if now >= watch.wake or watch.calls >= watch.due:
+            probe.tick(optimizer)
 
     probe.before_step, probe.after_step = before_step, after_step
     register_optimizer_step_pre_hook(before_step)
@@ -202,9 +184,9 @@ def _gradient_scaler(torch, probe):
 
     @functools.wraps(original)
     def step(self, optimizer, *args, **kwargs):
-        before = probe.calls
+        before = probe.watch.calls
         result = original(self, optimizer, *args, **kwargs)
-        if probe.calls == before:  # it met infinities: the window is over, though nothing was updated
+        if probe.watch.calls == before:  # it met infinities: the window is over, though nothing was updated
             probe.before_step(optimizer, (), {})
             probe.after_step(optimizer, (), {})
         return result
@@ -220,7 +202,7 @@ def _clipping(torch, probe):
         if probe.evidence is not None:
             probe.evidence.before_clipping()
         norm = original(*args, **kwargs)
-        if probe.looking and not probe.dead and probe.device is not None and torch.is_tensor(norm):
+        if probe.watch.looking and not probe.watch.dead and probe.device is not None and torch.is_tensor(norm):
             probe.record((probe.on_norm, None, probe.device.value(norm), None))
         return norm
 
@@ -242,7 +224,7 @@ def _input(torch, probe):
         finally:
             record((happened, begin, _now(), None))
             if len(tape) > _LONGEST_TAPE:
-                tape.clear() if probe.dead else probe.drain()
+                tape.clear() if probe.watch.dead else probe.drain()
 
     kind.__next__ = __next__
 
@@ -262,7 +244,7 @@ def _collectives(torch, probe):
             try:
                 return original(*args, **kwargs)
             finally:
-                if not probe.busy:
+                if not probe.watch.busy:
                     probe.record((probe.on_collective, begin, _now(), None))
         return collective
 

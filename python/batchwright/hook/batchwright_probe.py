@@ -16,9 +16,25 @@ from batchwright_channel import Channel
 from batchwright_device import Cpu, Cuda
 
 _now = time.perf_counter_ns
-FLUSH_NS = 250_000_000  # between two messages to the tuner
-LOOK_NS = 5_000_000  # between two looks at losses, norms and learning rates, each of which costs a step microseconds
+_FLUSH_NS = 250_000_000  # between two messages to the tuner
+_LOOK_NS = 100_000_000  # between two looks at losses, norms and learning rates, which cost a step tens of microseconds
 _MOST_STEPS = 250  # of one message: more would not fit into the socket, and the script would wait for the tuner
+
+
+class Watch:
+    """What the patches read and change inside a step that is timed: few slots, because a step pays for every look."""
+
+    __slots__ = ("mark", "busy", "dead", "looking", "tokens", "calls", "due", "wake")
+
+    def __init__(self, mark):
+        self.mark = mark  # gives the moment that it is
+        self.busy = False  # inside a backward pass: what runs there is part of it
+        self.dead = False  # in a forked child, or when the tuner is gone: busy from then on
+        self.looking = True  # this window's loss, gradient norm and learning rate are taken
+        self.tokens = False  # the model's input is a matrix of whole numbers, as far as it was looked at
+        self.calls = 0  # of optimizers and of batchwright.step(): no more steps than these can have ended
+        self.due = 1  # after so many calls, or at the moment `wake`, there is more to do than to note a moment
+        self.wake = 0
 
 
 class Probe:
@@ -30,17 +46,11 @@ class Probe:
     def __init__(self, torch):
         self.torch = torch
         self.device = None
-        self.mark = self._first_mark
+        self.watch = Watch(self._first_mark)
         self.channel = None
         self.tape = []
         self.record = self.tape.extend
-        # What the patches look at and change while the script runs.
-        self.busy = False  # inside a backward pass: what runs there is part of it
-        self.dead = False  # in a forked child, or when the tuner is gone: busy from then on
-        self.looking = True  # this window's loss, gradient norm and learning rate are taken
         self.masks = []
-        self.calls = 0  # of optimizers and of batchwright.step(): no more steps than these can have ended
-        self.due = 1  # so many calls, or the clock, and the tape is read
         self.flushed = self.looked = 0
         self.loss_scale = None  # of a gradient scaler
         self.outermost = None
@@ -65,19 +75,21 @@ class Probe:
         """Which device it is can be told at the first moment, not when torch is imported."""
         torch = self.torch
         self.device = Cuda(torch) if torch.cuda.is_available() and torch.cuda.is_initialized() else Cpu(torch)
-        self.mark = self.device.mark
-        return self.mark()
+        self.watch.mark = self.device.mark
+        return self.device.mark()
 
     # ---- what happened, in the order of the tape
-    def on_forward(self, now, examples, padded):
+    def on_forward(self, now, shape, tokens):
         if self.forward_begin is None:
             self.forward_begin = now
             if self.begin is None:
                 self.begin = now
         # One micro-step may call the model several times (two towers, time steps): they share its examples.
-        if examples > self.micro_examples:
-            self.micro_examples = examples
-        self.micro_padded += padded
+        if shape:
+            if shape[0] > self.micro_examples:
+                self.micro_examples = shape[0]
+            if tokens and len(shape) == 2:
+                self.micro_padded += shape[0] * shape[1]
 
     def on_backward(self, now, _, __):
         self.backward_begin = now
@@ -100,6 +112,9 @@ class Probe:
     def on_norm(self, _, norm, __):
         self.norm_squared = norm * norm if self.norm_squared is None else self.norm_squared + norm * norm
 
+    def on_rate(self, _, rate, __):
+        self.rate = rate
+
     def on_tokens(self, _, tokens, __):
         self.tokens = tokens if self.tokens is None else self.tokens + tokens
 
@@ -117,7 +132,7 @@ class Probe:
         # Lightning runs forward and backward in a closure that it gives to optimizer.step().
         self.inside = self.forward, self.backward, self.input
 
-    def on_step_end(self, now, optimizer, rate):
+    def on_step_end(self, now, optimizer, _):
         if not self.micro_steps:
             self._another_optimizer(optimizer, now)
             return
@@ -125,8 +140,6 @@ class Probe:
         forward, backward, waited = self.inside
         if self.backward is not backward:
             self.optimizer -= (self.forward - forward) + (self.backward - backward) + (self.input - waited)
-        if rate is not None:
-            self.rate = rate
         if self.optimizers_of_a_step > 1:
             self.optimizers = {id(optimizer)} if self.optimizers is None else self.optimizers | {id(optimizer)}
             if len(self.optimizers) < self.optimizers_of_a_step:
@@ -182,6 +195,33 @@ class Probe:
             happened(moment, a, b)
         self.tape.clear()
 
+    def tick(self, optimizer=None):
+        """After a step, when it costs the script nothing that is timed: what is not done in every step."""
+        watch = self.watch
+        if watch.dead:
+            self.tape.clear()
+            return
+        now = _now()
+        if self.masks:
+            self._note_of_step(self.on_tokens, sum(int(mask.sum()) for mask in self.masks))
+            self.masks.clear()
+        if watch.looking and optimizer is not None and getattr(optimizer, "param_groups", None):
+            self._note_of_step(self.on_rate, optimizer.param_groups[0].get("lr"))
+        if watch.calls >= watch.due or now - self.flushed >= _FLUSH_NS:
+            self.flush()
+        else:
+            self.record((self.on_resumed, watch.mark(), None, None))
+        if watch.dead:
+            return
+        watch.looking = self.evidence is not None or now - self.looked >= _LOOK_NS
+        if watch.looking:
+            self.looked = now
+        watch.wake = 0 if watch.looking else min(self.looked + _LOOK_NS, self.flushed + _FLUSH_NS)
+
+    def _note_of_step(self, happened, value):
+        """Before the entry that ended the step, which is the last one."""
+        self.tape[-4:-4] = (happened, None, value, None)
+
     def flush(self, ending=False):
         """Reads the tape and tells the steps that it holds; ends the process after the last one that is wanted."""
         self.drain()
@@ -190,8 +230,8 @@ class Probe:
             self._send(ending or last or self.evidence is not None, last)
         self.flushed = _now()
         left = min(_MOST_STEPS, self.steps_wanted - self.steps) if self.steps < self.steps_wanted else _MOST_STEPS
-        self.due = self.calls + (left if self.evidence is None else 1)
-        self.record((self.on_resumed, self.mark(), None, None))
+        self.watch.due = self.watch.calls + (left if self.evidence is None else 1)
+        self.record((self.on_resumed, self.watch.mark(), None, None))
 
     def _connect(self):
         distributed = getattr(self.torch, "distributed", None)
@@ -216,28 +256,23 @@ class Probe:
 
     def mark_step(self, *said):
         """batchwright.step(loss, examples, tokens, micro_steps)"""
-        if self.dead:
+        watch = self.watch
+        if watch.dead:
             return
-        now = self.mark()
-        if self.masks:
-            self.count_tokens()
-        self.record((self.on_marked, now, said, None))
-        self.calls += 1
-        if self.calls >= self.due or _now() - self.flushed > FLUSH_NS:
-            self.flush()
-
-    def count_tokens(self):
-        """After a step, when it costs the script nothing that is timed."""
-        self.record((self.on_tokens, None, sum(int(mask.sum()) for mask in self.masks), None))
-        self.masks.clear()
+        self.record((self.on_marked, watch.mark(), said, None))
+        watch.calls += 1
+        self.tick()
 
     def send_rest(self):
         """The script ends by itself: steps that are still to be told are told."""
-        if not self.dead and self.device is not None:
+        if not self.watch.dead and self.device is not None:
             self.flush(ending=True)
 
     def stop(self):
-        self.dead = self.busy = True
+        """From now on every patch only passes on what it is given."""
+        self.watch.dead = self.watch.busy = True
+        self.watch.wake = 0
+        self.tape.clear()
 
 
 probe = None
