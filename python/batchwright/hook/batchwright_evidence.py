@@ -40,7 +40,7 @@ class Evidence:
     def before_backward(self, root):
         value = float(root.detach()) / self._scale() if self.torch.is_tensor(root) and root.numel() == 1 else None
         self.micro.append({"loss": value, "gradient_before": self._norm(), "gradient_after": None,
-                           "examples": self.probe.examples - sum(m["examples"] for m in self.micro),
+                           "examples": self.probe.tape.examples - sum(m["examples"] for m in self.micro),
                            "labels": self.labels})
         self.labels = 0
         if not self.facts["trainer"]:
@@ -173,7 +173,7 @@ class Evidence:
 
         @functools.wraps(original)
         def step(scheduler, *args, **kwargs):
-            if self.probe.begin is not None or self.probe.step_end is not None:
+            if self.probe.tape.begin is not None or self.probe.tape.step_end is not None:
                 self.scheduler_steps += 1
             return original(scheduler, *args, **kwargs)
 

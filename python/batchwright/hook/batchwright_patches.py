@@ -16,14 +16,13 @@ _LONGEST_TAPE = 1 << 17  # entries of a script that reads data for minutes witho
 def install(torch, probe):
     _forward(torch, probe)
     _backward(torch, probe)
-    _optimizer(torch, probe)
-    _gradient_scaler(torch, probe)
+    _gradient_scaler(torch, probe, *_optimizer(torch, probe))
     _clipping(torch, probe)
     _input(torch, probe)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         _collectives(torch, probe)
-    if probe.evidence is not None:
-        probe.evidence.install()
+    if probe.tape.evidence is not None:
+        probe.tape.evidence.install()
 
 
 # ---- forward
@@ -48,7 +47,7 @@ def _watch(torch, probe, module, see):
     # On the class, not as a hook on the module: hooks are copied and pickled with it, and take a slower path.
     kind = type(module)
     original, grad_enabled, Tensor = kind.__call__, torch.is_grad_enabled, torch.Tensor
-    watch, record, happened = probe.watch, probe.record, probe.on_forward
+    watch, record, happened = probe.watch, probe.tape.record, probe.tape.on_forward
 
     def __call__(called, *args, **kwargs):
         if called is module and not watch.busy and called.training and grad_enabled():
@@ -64,7 +63,7 @@ def _watch(torch, probe, module, see):
 
 def _see_forward(torch, probe):
     """Looks for the input that says how many examples and tokens there are."""
-    watch, Tensor = probe.watch, torch.Tensor
+    watch, tape, Tensor = probe.watch, probe.tape, torch.Tensor
 
     def see(args, kwargs):
         now = watch.mark()
@@ -78,10 +77,10 @@ def _see_forward(torch, probe):
             if isinstance(mask, Tensor) and mask.shape == shape:
                 probe.masks.append(mask)
                 watch.wake = 0  # it is counted when the step has ended
-        probe.record((probe.on_forward, now, shape, watch.tokens))
-        if probe.evidence is not None:
-            probe.drain()
-            probe.evidence.before_forward(tensor, kwargs)
+        tape.record((tape.on_forward, now, shape, watch.tokens))
+        if tape.evidence is not None:
+            tape.read()
+            tape.evidence.before_forward(tensor, kwargs)
 
     return see
 
@@ -118,7 +117,8 @@ def _kwargs_of_call(module):
 # ---- backward
 def _backward(torch, probe):
     original = torch.autograd.backward
-    watch, record, begins, ends = probe.watch, probe.record, probe.on_backward, probe.on_backward_end
+    watch, tape = probe.watch, probe.tape
+    record, begins, ends = tape.record, tape.on_backward, tape.on_backward_end
 
     @functools.wraps(original)
     def backward(tensors, *args, **kwargs):
@@ -133,9 +133,9 @@ def _backward(torch, probe):
         finally:
             record((ends, watch.mark(), None, None))
             watch.busy = watch.dead
-            if watch.looking and probe.evidence is not None:
-                probe.drain()
-                probe.evidence.after_backward()
+            if watch.looking and tape.evidence is not None:
+                tape.read()
+                tape.evidence.after_backward()
 
     torch.autograd.backward = backward
 
@@ -145,17 +145,18 @@ def _look_at_loss(torch, probe, root):
         loss = probe.device.value(root)
         if probe.loss_scale is not None:
             loss = loss / probe.device.value(probe.loss_scale)
-        probe.record((probe.on_loss, None, loss, None))
-    if probe.evidence is not None:
-        probe.drain()
-        probe.evidence.before_backward(root)
+        probe.tape.record((probe.tape.on_loss, None, loss, None))
+    if probe.tape.evidence is not None:
+        probe.tape.read()
+        probe.tape.evidence.before_backward(root)
 
 
 # ---- optimizer
 def _optimizer(torch, probe):
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-    watch, record, begins, ends = probe.watch, probe.record, probe.on_step, probe.on_step_end
+    watch, tape = probe.watch, probe.tape
+    record, begins, ends = tape.record, tape.on_step, tape.on_step_end
 
     def before_step(optimizer, args, kwargs):
         record((begins, watch.mark(), None, None))
@@ -167,12 +168,12 @@ def _optimizer(torch, probe):
         if now >= watch.wake or watch.calls >= watch.due:
             probe.tick(optimizer)
 
-    probe.before_step, probe.after_step = before_step, after_step
     register_optimizer_step_pre_hook(before_step)
     register_optimizer_step_post_hook(after_step)
+    return before_step, after_step
 
 
-def _gradient_scaler(torch, probe):
+def _gradient_scaler(torch, probe, before_step, after_step):
     scaler = torch.amp.GradScaler
     original, original_scale = scaler.step, scaler.scale
 
@@ -187,8 +188,8 @@ def _gradient_scaler(torch, probe):
         before = probe.watch.calls
         result = original(self, optimizer, *args, **kwargs)
         if probe.watch.calls == before:  # it met infinities: the window is over, though nothing was updated
-            probe.before_step(optimizer, (), {})
-            probe.after_step(optimizer, (), {})
+            before_step(optimizer, (), {})
+            after_step(optimizer, (), {})
         return result
 
     scaler.step, scaler.scale = step, scale
@@ -199,11 +200,11 @@ def _clipping(torch, probe):
 
     @functools.wraps(original)
     def clip_grad_norm_(*args, **kwargs):
-        if probe.evidence is not None:
-            probe.evidence.before_clipping()
+        if probe.tape.evidence is not None:
+            probe.tape.evidence.before_clipping()
         norm = original(*args, **kwargs)
         if probe.watch.looking and not probe.watch.dead and probe.device is not None and torch.is_tensor(norm):
-            probe.record((probe.on_norm, None, probe.device.value(norm), None))
+            probe.tape.record((probe.tape.on_norm, None, probe.device.value(norm), None))
         return norm
 
     torch.nn.utils.clip_grad_norm_ = torch.nn.utils.clip_grad.clip_grad_norm_ = clip_grad_norm_
@@ -214,7 +215,8 @@ def _input(torch, probe):
     import torch.utils.data.dataloader as dataloader
 
     kind = dataloader._BaseDataLoaderIter
-    original, record, happened, tape = kind.__next__, probe.record, probe.on_waited, probe.tape
+    original, tape = kind.__next__, probe.tape
+    record, happened = tape.record, tape.on_waited
 
     @functools.wraps(original)
     def __next__(self):
@@ -223,8 +225,8 @@ def _input(torch, probe):
             return original(self)
         finally:
             record((happened, begin, _now(), None))
-            if len(tape) > _LONGEST_TAPE:
-                tape.clear() if probe.watch.dead else probe.drain()
+            if len(tape.entries) > _LONGEST_TAPE:
+                tape.entries.clear() if probe.watch.dead else tape.read()
 
     kind.__next__ = __next__
 
@@ -245,7 +247,7 @@ def _collectives(torch, probe):
                 return original(*args, **kwargs)
             finally:
                 if not probe.watch.busy:
-                    probe.record((probe.on_collective, begin, _now(), None))
+                    probe.tape.record((probe.tape.on_collective, begin, _now(), None))
         return collective
 
     for name in _COLLECTIVES:
