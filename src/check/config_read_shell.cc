@@ -141,8 +141,10 @@ class CommandReader {
     std::string option, value;
     const ShellWord* source = split_option(word, option, value);
     if (kind_ == Launcher::Accelerate) accelerate_option(option, value, source);
-    if (kind_ == Launcher::DeepSpeed && option == "include") include_list(value, *source);
-    if (kind_ == Launcher::DeepSpeed && option == "hostfile") launch_.references.push_back(value);
+    if (kind_ == Launcher::DeepSpeed && source != nullptr) {
+      if (option == "include") include_list(value, *source);
+      if (option == "hostfile") launch_.references.push_back(value);
+    }
     if ((kind_ == Launcher::Accelerate || kind_ == Launcher::Torchrun) && option == "m" &&
         source == nullptr && at_ + 1 < words_.size()) {
       ++at_;

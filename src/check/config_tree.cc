@@ -1,12 +1,14 @@
 #include "check/config_tree.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 #include "base/error.h"
 
@@ -18,6 +20,38 @@ constexpr int kMaxNodes = 100'000;
 
 [[noreturn]] void fail(const std::string& subject, int line, const std::string& message) {
   throw Error(ErrorKind::InvalidInput, line > 0 ? fmt::format("{}:{}", subject, line) : subject, message);
+}
+
+// Reads through all documents and keeps nothing. yaml-cpp takes what it cannot place between documents
+// ("{...},") for one more empty document, again and again at the same place, until memory ends: LoadAll must
+// not see that.
+class StuckDocument final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos <= last_) throw YAML::ParserException(mark, "text that belongs to no document");
+    last_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+
+ private:
+  int last_ = -1;
+};
+
+void reject_stuck_document(const std::string& source) {
+  std::istringstream stream(source);
+  YAML::Parser parser(stream);
+  StuckDocument stuck;
+  while (parser.HandleNextDocument(stuck)) {
+  }
 }
 
 // Copies yaml-cpp's graph into a tree. Aliases are expanded, so the number of nodes is what bounds an alias
@@ -152,6 +186,7 @@ ConfigNode parse_config_tree(std::string_view text, const std::string& subject) 
   const bool json_like = first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
   try {
     const std::string source = json_like ? without_slash_comments(text) : std::string(text);
+    reject_stuck_document(source);
     const std::vector<YAML::Node> documents = YAML::LoadAll(source);
     TreeBuilder builder(subject);
     if (documents.size() == 1) return builder.build(documents[0], 0);

@@ -97,7 +97,8 @@ void Library::backward(const Value& loss, int line) {
   }
   if (m.in_hook_) return;
   m.in_hook_ = true;
-  for (const Value& hook : m.hooks_) {
+  const std::vector<Value> hooks = m.hooks_;  // a hook may register another
+  for (const Value& hook : hooks) {
     Arguments arguments;
     arguments.positional.push_back(m.named("parameter"));
     m.call_function(hook, arguments);

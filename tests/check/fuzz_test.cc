@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <random>
 
+#include "base/error.h"
 #include "base/files.h"
+#include "check/config_tree.h"
 #include "check/report_json.h"
 #include "check/together.h"
 #include "paths.h"
@@ -74,7 +76,8 @@ class Mutator {
         if (from == std::string::npos || to == std::string::npos || to <= from) break;
         const std::string line = text.substr(from, to - from);
         text.erase(from, to - from);
-        text.insert(std::min(text.find('\n', below(text.size() + 1)), text.size()), line);
+        const auto end = text.begin() + static_cast<std::ptrdiff_t>(below(text.size() + 1));
+        text.insert(static_cast<std::size_t>(std::find(end, text.end(), '\n') - text.begin()), line);
         break;
       }
       default:
@@ -110,6 +113,31 @@ TEST(CheckFuzz, AnyBytesAreAnsweredInTime) {
   }
   RecordProperty("rounds", static_cast<int>(rounds));
   EXPECT_GT(rounds, 5u);
+}
+
+// yaml-cpp alone makes empty documents of this until memory ends.
+TEST(CheckFuzz, ABatchOfSettingsCutOutOfAFileIsRefused) {
+  for (const char* text : {"{\"train_batch_size\": 4},", ",", "a: 1\n---\n{b: 2},\n"}) {
+    EXPECT_THROW(parse_config_tree(text, "ds.json"), Error) << text;
+  }
+  EXPECT_EQ(parse_config_tree("a: 1\n---\n---\nb: 2\n", "x.yaml").list.size(), 3u);
+}
+
+// What mutated files once crashed on.
+TEST(CheckFuzz, HalfWrittenFilesAreAnswered) {
+  const auto answered = [](const std::string& path, const std::string& text) {
+    const auto report = check_together({{path, text, kind_of(path, text), true, ""}}, {});
+    return !report_json(report).empty();
+  };
+  EXPECT_TRUE(answered("run.sh", "deepspeed --include"));
+  EXPECT_TRUE(answered("loop.py",
+                       "def update(p):\n"
+                       "    p.register_post_accumulate_grad_hook(update)\n"
+                       "    q.register_post_accumulate_grad_hook(lambda g: g)\n"
+                       "for p in model.parameters():\n"
+                       "    p.register_post_accumulate_grad_hook(update)\n"
+                       "for batch in loader:\n"
+                       "    model(**batch).loss.backward()\n"));
 }
 
 }  // namespace
