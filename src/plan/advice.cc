@@ -27,10 +27,16 @@ std::vector<std::size_t> candidates(const Plan& plan, bool with_headroom) {
   return exact.empty() ? rounded : exact;
 }
 
+std::size_t fastest_of(const Plan& plan, const std::vector<std::size_t>& indices) {
+  return *std::min_element(indices.begin(), indices.end(), [&](auto a, auto b) {
+    return plan.splits[a].step_seconds.mid < plan.splits[b].step_seconds.mid;
+  });
+}
+
+// Of those that tie with the fastest, the one that needs the least memory.
 std::size_t best_of(const Plan& plan, const std::vector<std::size_t>& indices) {
   const auto seconds = [&](std::size_t i) { return plan.splits[i].step_seconds.mid; };
-  const std::size_t fastest = *std::min_element(indices.begin(), indices.end(),
-                                                [&](auto a, auto b) { return seconds(a) < seconds(b); });
+  const std::size_t fastest = fastest_of(plan, indices);
   std::size_t best = fastest;
   for (const std::size_t i : indices) {
     if (seconds(i) > seconds(fastest) * (1 + kTie)) continue;
@@ -39,12 +45,17 @@ std::size_t best_of(const Plan& plan, const std::vector<std::size_t>& indices) {
   return best;
 }
 
-std::string reason_for(const Plan& plan, std::size_t index, bool with_headroom) {
+std::string reason_for(const Plan& plan, std::size_t index, std::size_t fastest, bool with_headroom) {
   const SplitPlan& chosen = plan.splits[index];
   const auto slowest =
       std::max_element(plan.splits.begin(), plan.splits.end(),
                        [](const auto& a, const auto& b) { return a.step_seconds.mid < b.step_seconds.mid; });
   std::string reason = fmt::format("{} is the fastest split that fits", to_string(chosen.split));
+  if (index != fastest) {
+    reason = fmt::format(
+        "{} takes no more than {} longer than {}, the fastest split that fits, and needs less memory",
+        to_string(chosen.split), format_percent(kTie, 0), to_string(plan.splits[fastest].split));
+  }
   const double saving = 1 - chosen.step_seconds.mid / slowest->step_seconds.mid;
   if (plan.splits.size() == 1) reason = fmt::format("{} fits", to_string(chosen.split));
   if (saving > 0.005) {
@@ -70,7 +81,7 @@ void recommend(Plan& plan) {
     const std::vector<std::size_t> indices = candidates(plan, with_headroom);
     if (indices.empty()) continue;
     plan.recommended = best_of(plan, indices);
-    plan.reason = reason_for(plan, *plan.recommended, with_headroom);
+    plan.reason = reason_for(plan, *plan.recommended, fastest_of(plan, indices), with_headroom);
     return;
   }
   plan.reason =

@@ -166,6 +166,14 @@ std::string reason_of(const Decision& decision, const SearchOptions& options,
     reason = fmt::format("{} is the fastest of {} splits of {}", run::to_string(chosen.split),
                          decision.trials.size(), decision.requested_effective_batch);
   }
+  const auto measured =
+      std::count_if(decision.trials.begin(), decision.trials.end(),
+                    [](const SplitResult& result) { return result.outcome == Outcome::Measured; });
+  if (measured == 1 && decision.trials.size() > 1) {
+    reason =
+        fmt::format("{} is the only one of {} splits of {} that was measured", run::to_string(chosen.split),
+                    decision.trials.size(), decision.requested_effective_batch);
+  }
   reason += tie_sentence(decision);
   if (decision.largest_that_fits) reason += against_largest(decision);
   if (!stopped_because.empty()) {
