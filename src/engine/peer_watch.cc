@@ -159,11 +159,10 @@ void PeerWatch::Shared::run() {
     try {
       round();
     } catch (const std::exception& e) {
-      const std::string text = e.what();
       const std::lock_guard lock(mutex);
       if (verdict.empty() && !leaving) {
         verdict = fmt::format("{} is gone, and the store with it ({})", peers.front().name(0),
-                              text.substr(0, text.find('\n')));
+                              first_line(e.what()));
       }
       go_on = false;
     }

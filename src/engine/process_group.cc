@@ -33,8 +33,6 @@ bool asks_for_network() {
   return sums != nullptr && std::string_view(sums) == "network";
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 }  // namespace
 
 struct ProcessGroup::Impl {

@@ -52,8 +52,6 @@ int port_from(const std::filesystem::path& file, std::chrono::seconds patience) 
   nobody_came("rank 0", patience, "it opened no port");
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 // torch reports every broken connection with a stack; our own message names the rank instead.
 void silence_torch_warnings() {
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
@@ -88,6 +86,8 @@ Store open_store(const World& world, std::chrono::seconds patience) {
 }
 
 }  // namespace
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 PeerIdentity own_identity() {
   char host[256] = "";

@@ -11,6 +11,9 @@ namespace batchwright::engine {
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
+// Of what torch says; the lines after it are a stack.
+std::string first_line(const std::string& text);
+
 // Who a rank is, for messages and to see whether its process still lives.
 struct PeerIdentity {
   std::string host, process_space;  // process_space: equal where process numbers mean the same

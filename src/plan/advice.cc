@@ -34,9 +34,8 @@ std::size_t fastest_of(const Plan& plan, const std::vector<std::size_t>& indices
 }
 
 // Of those that tie with the fastest, the one that needs the least memory.
-std::size_t best_of(const Plan& plan, const std::vector<std::size_t>& indices) {
+std::size_t best_of(const Plan& plan, const std::vector<std::size_t>& indices, std::size_t fastest) {
   const auto seconds = [&](std::size_t i) { return plan.splits[i].step_seconds.mid; };
-  const std::size_t fastest = fastest_of(plan, indices);
   std::size_t best = fastest;
   for (const std::size_t i : indices) {
     if (seconds(i) > seconds(fastest) * (1 + kTie)) continue;
@@ -80,8 +79,9 @@ void recommend(Plan& plan) {
   for (const bool with_headroom : {true, false}) {
     const std::vector<std::size_t> indices = candidates(plan, with_headroom);
     if (indices.empty()) continue;
-    plan.recommended = best_of(plan, indices);
-    plan.reason = reason_for(plan, *plan.recommended, fastest_of(plan, indices), with_headroom);
+    const std::size_t fastest = fastest_of(plan, indices);
+    plan.recommended = best_of(plan, indices, fastest);
+    plan.reason = reason_for(plan, *plan.recommended, fastest, with_headroom);
     return;
   }
   plan.reason =

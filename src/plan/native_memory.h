@@ -9,7 +9,7 @@ namespace batchwright::plan {
 
 // What batchwright-engine allocates (BERT, fp32, on the CPU). Not an estimate: the engine keeps the
 // activations of a micro-batch in one arena a thread, and this counts what its passes take from it
-// (engine/bert.cc and engine/linear.cc, in their order). One thread's share of a micro-batch is `examples`
+// (engine/encoder.cc and engine/linear.cc, in their order). One thread's share of a micro-batch is `examples`
 // rows of the batch.
 struct NativeMemory {
   double weights = 0, adapters = 0, gradients = 0, optimizer_state = 0;

@@ -22,12 +22,13 @@ std::string today() {
   return fmt::format("{:%Y-%m-%d}", utc);
 }
 
-std::string gpu_driver() {
+// "" when there is no such file, as without the driver.
+std::string first_line_of(const std::filesystem::path& file) {
   try {
-    const std::string text = read_file("/proc/driver/nvidia/version", 1 << 16);
+    const std::string text = read_file(file, 1 << 16);
     return text.substr(0, text.find('\n'));
   } catch (const Error&) {
-    return "";  // no such driver
+    return "";
   }
 }
 
@@ -35,12 +36,8 @@ std::vector<std::string> gpu_models() {
   std::vector<std::string> models;
   std::error_code error;
   for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error)) {
-    try {
-      const std::string text = read_file(gpu.path() / "information", 1 << 16);
-      models.push_back(text.substr(0, text.find('\n')));
-    } catch (const Error&) {
-      continue;
-    }
+    const std::string model = first_line_of(gpu.path() / "information");
+    if (!model.empty()) models.push_back(model);
   }
   return models;
 }
@@ -84,7 +81,7 @@ Json machine_key() {
           {"threads", usable_cores()},
           {"memory_bytes", hardware::machine_memory_bytes()},
           {"gpus", gpu_models()},
-          {"gpu_driver", gpu_driver()}};
+          {"gpu_driver", first_line_of("/proc/driver/nvidia/version")}};
 }
 
 }  // namespace batchwright::tune

@@ -157,23 +157,19 @@ std::string reason_of(const Decision& decision, const SearchOptions& options,
                          : "no split could be measured";
   }
   const SplitResult& chosen = decision.trials[*decision.recommended];
-  std::string reason = fmt::format("{} is the fastest of {} exact splits of {}", run::to_string(chosen.split),
-                                   decision.trials.size(), decision.requested_effective_batch);
-  if (chosen.split.effective_batch() != decision.requested_effective_batch ||
-      std::any_of(decision.trials.begin(), decision.trials.end(), [&](const SplitResult& result) {
-        return result.split.effective_batch() != decision.requested_effective_batch;
-      })) {
-    reason = fmt::format("{} is the fastest of {} splits of {}", run::to_string(chosen.split),
-                         decision.trials.size(), decision.requested_effective_batch);
-  }
-  const auto measured =
-      std::count_if(decision.trials.begin(), decision.trials.end(),
-                    [](const SplitResult& result) { return result.outcome == Outcome::Measured; });
-  if (measured == 1 && decision.trials.size() > 1) {
-    reason =
-        fmt::format("{} is the only one of {} splits of {} that was measured", run::to_string(chosen.split),
-                    decision.trials.size(), decision.requested_effective_batch);
-  }
+  const auto count = [&](const auto& of) {
+    return static_cast<std::size_t>(std::count_if(decision.trials.begin(), decision.trials.end(), of));
+  };
+  const bool all_exact = decision.trials.size() == count([&](const SplitResult& result) {
+                           return result.split.effective_batch() == decision.requested_effective_batch;
+                         });
+  const bool alone = decision.trials.size() > 1 && count([](const SplitResult& result) {
+                                                     return result.outcome == Outcome::Measured;
+                                                   }) == 1;
+  std::string reason =
+      fmt::format("{} is the {} of {} {}splits of {}{}", run::to_string(chosen.split),
+                  alone ? "only one" : "fastest", decision.trials.size(), all_exact && !alone ? "exact " : "",
+                  decision.requested_effective_batch, alone ? " that was measured" : "");
   reason += tie_sentence(decision);
   if (decision.largest_that_fits) reason += against_largest(decision);
   if (!stopped_because.empty()) {
