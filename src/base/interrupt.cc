@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace batchwright {
@@ -55,6 +56,8 @@ int InterruptGuard::descriptor() const { return g_pipe[0]; }
 
 void InterruptGuard::check() const {
   if (requested()) throw Error(ErrorKind::Interrupted, "interrupted", "stopped by a signal");
+  if (stop_at_ && steady_seconds() >= *stop_at_)
+    throw Error(ErrorKind::Interrupted, "interrupted", "its time is up");
 }
 
 }  // namespace batchwright

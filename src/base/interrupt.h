@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <optional>
 
 namespace batchwright {
 
@@ -15,7 +15,13 @@ class InterruptGuard {
 
   bool requested() const;
   int descriptor() const;  // readable once requested: for poll(2)
-  void check() const;      // throws Interrupted once requested
+  void check() const;      // throws Interrupted once requested, and past the time of stop_at
+  // The time, in steady_seconds(), at which work must end as if a signal had asked for it; none: never.
+  void stop_at(std::optional<double> seconds) { stop_at_ = seconds; }
+  std::optional<double> stops_at() const { return stop_at_; }
+
+ private:
+  std::optional<double> stop_at_;
 };
 
 }  // namespace batchwright

@@ -32,7 +32,7 @@ tune::SearchOptions search_of(const ScriptTuningPlan& plan) {
 
 }  // namespace
 
-TuningResult tune_script(const ScriptTuningPlan& plan, const InterruptGuard& interrupt, Progress& progress) {
+TuningResult tune_script(const ScriptTuningPlan& plan, InterruptGuard& interrupt, Progress& progress) {
   run::check_script(plan.script);
   const tune::Candidates candidates =
       tune::candidate_splits(plan.effective_batch, std::array{plan.devices}, plan.allow_inexact);
@@ -69,9 +69,9 @@ TuningResult tune_script(const ScriptTuningPlan& plan, const InterruptGuard& int
   run::ScriptRunner runner(settings, &interrupt,
                            [&](const std::string& text, std::optional<double>) { progress.update(text); });
   try {
-    tune::TuneOutcome outcome =
-        tune::run_tuning(search_of(plan), candidates.splits, runner, folder, {plan.budget_seconds}, progress,
-                         plan.use_cache && !plan.overwrite ? &cache : nullptr);
+    tune::TuneOutcome outcome = tune::run_tuning(search_of(plan), candidates.splits, runner, folder,
+                                                 {plan.budget_seconds, &interrupt}, progress,
+                                                 plan.use_cache && !plan.overwrite ? &cache : nullptr);
     result.decision = std::move(outcome.decision);
     result.interrupted = outcome.interrupted;
   } catch (const Error& e) {

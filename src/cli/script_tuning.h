@@ -15,6 +15,6 @@ struct ScriptTuningPlan {
   std::filesystem::path run_folder;  // empty: named after the request
 };
 
-TuningResult tune_script(const ScriptTuningPlan& plan, const InterruptGuard& interrupt, Progress& progress);
+TuningResult tune_script(const ScriptTuningPlan& plan, InterruptGuard& interrupt, Progress& progress);
 
 }  // namespace batchwright::cli

@@ -88,7 +88,7 @@ tune::Decision nothing_fits(const tune::SearchOptions& search, const std::vector
 
 }  // namespace
 
-TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& interrupt, Progress& progress) {
+TuningResult tune_with_engine(const TuningPlan& plan, InterruptGuard& interrupt, Progress& progress) {
   const tune::Candidates candidates =
       tune::candidate_splits(plan.options.effective_batch, plan.devices, plan.allow_inexact);
   for (const std::string& warning : candidates.warnings) progress.note("warning: " + warning);
@@ -128,8 +128,8 @@ TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& inte
   });
   try {
     tune::TuneOutcome outcome =
-        tune::run_tuning(search, candidates.splits, runner, folder, {plan.budget_seconds}, progress,
-                         plan.use_cache && !plan.overwrite ? &cache : nullptr);
+        tune::run_tuning(search, candidates.splits, runner, folder, {plan.budget_seconds, &interrupt},
+                         progress, plan.use_cache && !plan.overwrite ? &cache : nullptr);
     result.decision = std::move(outcome.decision);
     result.interrupted = outcome.interrupted;
   } catch (const Error& e) {

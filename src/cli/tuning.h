@@ -30,6 +30,6 @@ struct TuningResult {
   std::vector<std::string> remedies;  // when nothing fits: what would, measured
 };
 
-TuningResult tune_with_engine(const TuningPlan& plan, const InterruptGuard& interrupt, Progress& progress);
+TuningResult tune_with_engine(const TuningPlan& plan, InterruptGuard& interrupt, Progress& progress);
 
 }  // namespace batchwright::cli

@@ -142,8 +142,7 @@ struct ChosenSplit {
 };
 
 ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& input,
-                         const std::filesystem::path& folder, const InterruptGuard& interrupt,
-                         Progress& progress) {
+                         const std::filesystem::path& folder, InterruptGuard& interrupt, Progress& progress) {
   if (arguments.training.micro_tokens > 0) {
     run::Split split = run::Split::of_tokens(arguments.training.micro_tokens);
     split.devices = std::max<std::int64_t>(1, arguments.training.devices);
@@ -190,7 +189,7 @@ run::Split split_that_goes_on(const TrainArguments& arguments, const std::filesy
 }
 
 int train(const TrainArguments& arguments) {
-  const InterruptGuard interrupt;
+  InterruptGuard interrupt;
   const bool mirror = arguments.progress == "json";
   Progress progress(stderr, arguments.training.quiet ? Progress::Style::Silent : Progress::style_of(stderr));
   const PreparedInput input =

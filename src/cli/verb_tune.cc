@@ -23,8 +23,7 @@ struct TuneArguments {
   ScriptArguments script;
 };
 
-TuningResult tune_command(const TuneArguments& arguments, const InterruptGuard& interrupt,
-                          Progress& progress) {
+TuningResult tune_command(const TuneArguments& arguments, InterruptGuard& interrupt, Progress& progress) {
   ScriptTuningPlan plan;
   plan.script = script_command(arguments.training, arguments.script);
   plan.effective_batch = arguments.training.options.effective_batch;
@@ -39,7 +38,7 @@ TuningResult tune_command(const TuneArguments& arguments, const InterruptGuard& 
   return tune_script(plan, interrupt, progress);
 }
 
-TuningResult tune_model(const TuneArguments& arguments, const InterruptGuard& interrupt, Progress& progress) {
+TuningResult tune_model(const TuneArguments& arguments, InterruptGuard& interrupt, Progress& progress) {
   TuningPlan plan;
   plan.input =
       prepare_input(model_and_data(arguments.training, "tune"), arguments.training, interrupt, progress);
@@ -56,7 +55,7 @@ TuningResult tune_model(const TuneArguments& arguments, const InterruptGuard& in
 }
 
 int tune(const TuneArguments& arguments) {
-  const InterruptGuard interrupt;
+  InterruptGuard interrupt;
   Progress progress(stderr, arguments.training.quiet ? Progress::Style::Silent : Progress::style_of(stderr));
   const TuningResult result = arguments.training.has_command ? tune_command(arguments, interrupt, progress)
                                                              : tune_model(arguments, interrupt, progress);

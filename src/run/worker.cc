@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "base/clock.h"
@@ -44,6 +45,12 @@ std::vector<ChildProcess> start(const WorkerCommand& command, const std::filesys
   return processes;
 }
 
+// Until work must end whatever happens; none: for ever.
+double seconds_to_stop(const InterruptGuard* interrupt) {
+  if (interrupt == nullptr || !interrupt->stops_at()) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, *interrupt->stops_at() - steady_seconds());
+}
+
 }  // namespace
 
 Worker::Worker(const WorkerCommand& command, const InterruptGuard* interrupt)
@@ -76,7 +83,7 @@ Worker::Event Worker::next(double timeout_seconds) {
     if (interrupt_ != nullptr) wake.push_back(interrupt_->descriptor());
     const double left = over ? 0 : deadline - steady_seconds();
     if (left <= 0 && !over && timeout_seconds > 0) return {Event::Kind::Silent, Stop{}, ""};
-    const auto events = listener_->wait(left, wake);
+    const auto events = listener_->wait(std::min(left, seconds_to_stop(interrupt_)), wake);
     for (const Listener::Event& event : events) {
       if (event.kind == Listener::Event::Kind::Closed) {
         if (event.connection == leader_) hung_up();

@@ -14,12 +14,16 @@
 namespace batchwright::tune {
 namespace {
 
+bool measured(const run::Trial& trial) {
+  return trial.outcome == run::Outcome::Measured && trial.request.batch == "sampled";
+}
+
 // Seconds that a trial will take, from what a step of its split (or of the slowest measured one) took before;
-// 0 when nothing is known, so that the first trial always runs.
+// 0 when nothing is known.
 double expected_seconds(const run::TrialRequest& request, std::span<const run::Trial> trials) {
   double own = 0, any = 0;
   for (const run::Trial& trial : trials) {
-    if (trial.outcome != run::Outcome::Measured || trial.request.batch != "sampled") continue;
+    if (!measured(trial)) continue;
     for (const run::TimedStep& step : trial.steps) {
       any = std::max(any, step.seconds);
       if (trial.request.split == request.split) own = std::max(own, step.seconds);
@@ -89,16 +93,21 @@ TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split>
   const double earlier = seconds_of(folder.trials());
   TuneOutcome outcome;
   std::string stopped_because;
+  // Token cuts are an extra: without them the choice is no less settled.
+  const auto out_of_budget = [&](bool is_extra) {
+    if (!is_extra)
+      stopped_because = fmt::format("the budget of {} ends", format_seconds(*limits.budget_seconds));
+  };
   while (true) {
     const NextTrial next = next_trial(options, splits, folder.trials());
     if (!next.request) break;
-    const double elapsed = clock() - begin;
-    if (limits.budget_seconds && !folder.trials().empty() &&
-        elapsed + expected_seconds(*next.request, folder.trials()) > *limits.budget_seconds) {
-      // Token cuts are an extra: without them the choice is no less settled.
-      if (!next.is_extra)
-        stopped_because = fmt::format("the budget of {} ends", format_seconds(*limits.budget_seconds));
-      break;
+    if (limits.budget_seconds && std::ranges::any_of(folder.trials(), measured)) {
+      const double left = *limits.budget_seconds - (clock() - begin);
+      if (expected_seconds(*next.request, folder.trials()) > left) {
+        out_of_budget(next.is_extra);
+        break;
+      }
+      if (limits.guard != nullptr) limits.guard->stop_at(steady_seconds() + left);
     }
     try {
       const run::Trial trial = workload.run(*next.request);
@@ -107,11 +116,16 @@ TuneOutcome run_tuning(const SearchOptions& options, std::span<const run::Split>
       progress.note(describe(trial));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::Interrupted) throw;
+      if (limits.guard != nullptr && limits.guard->stops_at() && !limits.guard->requested()) {
+        out_of_budget(next.is_extra);
+        break;
+      }
       outcome.interrupted = true;
       if (!next.is_extra) stopped_because = "it was interrupted";
       break;
     }
   }
+  if (limits.guard != nullptr) limits.guard->stop_at(std::nullopt);
   const std::optional<hardware::Calibration> calibration = calibration_for(folder.facts());
   outcome.decision = decide(options, splits, folder.trials(), earlier + clock() - begin, stopped_because,
                             calibration ? &*calibration : nullptr);

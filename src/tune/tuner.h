@@ -15,7 +15,10 @@
 namespace batchwright::tune {
 
 struct TuneLimits {
-  std::optional<double> budget_seconds;  // from the start of the program; start-up of the worker included
+  // From the start of the search, start-up of the worker included. It ends a running trial, unless no split
+  // is measured yet: the first measurement is always let finish.
+  std::optional<double> budget_seconds;
+  InterruptGuard* guard = nullptr;  // what the workload waits under; null: the budget is kept between trials
 };
 
 // Runs trials until the search is settled, the budget ends or a signal asks to stop, each recorded in the

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 
@@ -73,7 +74,12 @@ TEST(InterruptGuard, NotesASignalAndRestoresTheFormerHandler) {
     EXPECT_THROW(guard.check(), Error);
     EXPECT_THROW(InterruptGuard(), Error);
   }
-  const InterruptGuard fresh;
+  InterruptGuard fresh;
+  EXPECT_FALSE(fresh.requested());
+  fresh.stop_at(steady_seconds() + 1000);
+  fresh.check();
+  fresh.stop_at(steady_seconds());
+  EXPECT_THROW(fresh.check(), Error);
   EXPECT_FALSE(fresh.requested());
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "run/test_worker.h"
 #include "tune/simulated_workload.h"
 #include "tune/token_cuts.h"
@@ -161,6 +162,31 @@ TEST(RunTuning, TheBudgetHolds) {
   EXPECT_LE(tuning.workload.now, 13 * step);  // the noise of the last trial
   EXPECT_FALSE(outcome.decision.settled);
   EXPECT_TRUE(outcome.decision.recommended.has_value());
+  EXPECT_NE(outcome.decision.reason.find("the budget"), std::string::npos) << outcome.decision.reason;
+}
+
+TEST(RunTuning, ABudgetTooSmallForAnythingStillMeasuresOneSplit) {
+  Tuning tuning;
+  const TuneOutcome outcome = tuning.run(options_for(32), 1e-9);
+  EXPECT_TRUE(outcome.decision.recommended.has_value());
+  EXPECT_FALSE(outcome.decision.settled);
+}
+
+TEST(RunTuning, TheBudgetEndsARunningTrial) {
+  const run::TemporaryFolder temporary;
+  Progress progress(stderr, Progress::Style::Silent);
+  InterruptGuard guard;
+  run::RunFolder folder(temporary / "run", Json::object());
+  run::TrialRunner runner(run::worker_command(temporary, {{"limit_bytes", 300}, {"at", {{"8", "hang"}}}}),
+                          &guard, {}, {60, 60, 60, 10});
+  const double begin = steady_seconds();
+  const TuneOutcome outcome =
+      run_tuning(options_for(32, 300), splits_of(32), runner, folder, {3, &guard}, progress);
+  EXPECT_LT(steady_seconds() - begin, 20);
+  EXPECT_FALSE(outcome.interrupted);
+  EXPECT_FALSE(guard.stops_at());
+  ASSERT_TRUE(outcome.decision.recommended.has_value());
+  EXPECT_EQ(outcome.decision.trials[*outcome.decision.recommended].split.micro_batch, 16);
   EXPECT_NE(outcome.decision.reason.find("the budget"), std::string::npos) << outcome.decision.reason;
 }
 
