@@ -56,10 +56,14 @@ std::optional<std::size_t> next_probe(const SearchOptions& options, std::span<co
                                       const std::vector<Peak>& peaks, const std::vector<std::size_t>& open,
                                       bool prediction_failed) {
   const double limit = static_cast<double>(options.memory_limit_bytes);
+  if (options.starts_are_dear && limit > 0) {
+    // Every split that fits will be timed anyway: going up one by one costs nothing, and one failure ends it.
+    const auto nearest = predicted_bytes(peaks, examples_at_once(options, splits[open.back()]));
+    if (nearest && *nearest > kSurelyAbove * limit) return std::nullopt;
+    return open.back();
+  }
   if (peaks.size() == 1 && limit > 0 && !prediction_failed) {
-    // The second point: four times the first is far enough away for a slope, and still cheap. A script's next
-    // larger split will be timed anyway.
-    if (options.starts_are_dear) return open.back();
+    // The second point: four times the first is far enough away for a slope, and still cheap.
     for (auto i = open.rbegin(); i != open.rend(); ++i) {
       if (examples_at_once(options, splits[*i]) >= 4 * peaks[0].examples) return *i;
     }
@@ -70,8 +74,6 @@ std::optional<std::size_t> next_probe(const SearchOptions& options, std::span<co
     const auto bytes = predicted_bytes(peaks, examples_at_once(options, splits[i]));
     if (bytes && *bytes <= limit) return i;
   }
-  const auto nearest = predicted_bytes(peaks, examples_at_once(options, splits[open.back()]));
-  if (options.starts_are_dear && nearest && *nearest > kSurelyAbove * limit) return std::nullopt;
   return open.back();  // none is predicted to fit: show it on the nearest
 }
 

@@ -21,7 +21,8 @@ struct FitBoundary {
 
 // Peak memory is near-linear in the tokens of a micro-batch, so two measured peaks predict
 // where the limit is reached and a third trial verifies it, one more shows that the next larger split fails.
-// Where starts are dear that one is left out when it is predicted to be far above the limit. Without a limit
+// Where starts are dear the way goes up one by one, and not to a split that is predicted to be far above the
+// limit. Without a limit
 // the largest split is tried first; after a wrong prediction the rest is bisected.
 FitBoundary fit_boundary(const SearchOptions& options, std::span<const run::Split> splits,
                          std::span<const SplitState> states);

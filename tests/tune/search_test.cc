@@ -111,6 +111,33 @@ TEST(Search, AScriptsLargestSplitIsFoundWithoutRunningOutOfMemory) {
   }
 }
 
+// The address space of a process may hardly grow from split to split, and then not be enough.
+TEST(Search, AScriptsFlatPeaksCostOneFailure) {
+  Machine machine;
+  machine.limit_bytes = 1ll << 30;
+  SimulatedWorkload workload(machine);
+  workload.failure = [&](const run::TrialRequest& request) -> std::optional<run::Trial> {
+    run::TrialRecord record(request);
+    if (request.split.micro_batch > 8) return record.finish(Outcome::OutOfMemory, "needs more");
+    run::StepReport step;
+    step.micro_steps = request.split.accumulation_steps;
+    step.examples = request.split.effective_batch();
+    step.peak_bytes = 900ll << 20;
+    step.seconds = workload.true_seconds(request.split);
+    for (std::int64_t i = 0; i < request.warmup_steps + request.steps; ++i) record.add(step);
+    return record.finish(Outcome::Measured, "");
+  };
+  const std::vector<run::Split> splits = splits_of(64);
+  SearchOptions options = options_for(64, machine.limit_bytes);
+  options.probe_longest = false;
+  options.starts_are_dear = true;
+  const auto trials = search_to_the_end(options, splits, workload);
+  EXPECT_EQ(splits[*search_state(options, splits, trials).largest_that_fits].micro_batch, 8);
+  EXPECT_EQ(std::count_if(trials.begin(), trials.end(),
+                          [](const run::Trial& trial) { return trial.outcome == Outcome::OutOfMemory; }),
+            1);
+}
+
 TEST(Search, MicroBatchesThatRunSideBySideAreProbedTogether) {
   // Two threads: 1x64 holds two examples at a time, and so does 2x32, which is sharded.
   Machine machine;
