@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -138,12 +140,30 @@ Error usage_error(const CLI::App& app, const Verb& verb, const CLI::ParseError& 
   return Error(ErrorKind::Usage, fmt::format("batchwright {}", verb.name), text, help);
 }
 
+// The parser takes the nearest integer for one that 64 bits cannot hold.
+void refuse_endless_integers(CLI::App& app, const std::string& verb) {
+  for (CLI::Option* option : app.get_options([](const CLI::Option* o) {
+         return o->get_type_name().starts_with("INT") || o->get_type_name().starts_with("UINT");
+       })) {
+    option->check([name = option->get_name(), verb](const std::string& word) {
+      std::int64_t value = 0;
+      const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (read.ec == std::errc::result_out_of_range) {
+        throw Error(ErrorKind::Usage, name, fmt::format("'{}' is not a number that it can take", word),
+                    fmt::format("`batchwright {} --help` lists the options", verb));
+      }
+      return std::string();
+    });
+  }
+}
+
 int run_verb(const Verb& verb, int argc, char** argv) {
   CLI::App app{std::string(verb.summary), fmt::format("batchwright {}", verb.name)};
   app.set_help_flag();  // --help prints docs/<verb>.md, not a generated list
   int code = 0;
   verb.add(app, code);
   require_values(app, std::string(verb.name), argc, argv);
+  refuse_endless_integers(app, std::string(verb.name));
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::ParseError& e) {

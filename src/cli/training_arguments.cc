@@ -183,10 +183,12 @@ void check_split(const run::Split& split, std::int64_t effective_batch) {
                             effective_batch),
                 hint);
   }
-  throw Error(ErrorKind::Usage, "--split",
-              fmt::format("{} makes {} examples a step, and the effective batch is {}", run::to_string(split),
-                          split.effective_batch(), effective_batch),
-              hint);
+  throw Error(
+      ErrorKind::Usage, "--split",
+      fmt::format("{}{} makes {} examples a step, and the effective batch is {}", run::to_string(split),
+                  split.devices > 1 ? " (micro-batch x accumulation x devices)" : "", split.effective_batch(),
+                  effective_batch),
+      hint);
 }
 
 }  // namespace batchwright::cli

@@ -13,6 +13,8 @@
 namespace batchwright::data {
 namespace {
 
+constexpr std::string_view kForm = "SQuAD's form is one document: data, paragraphs, qas, answers";
+
 // The byte at which character number `characters` begins; npos when the text (valid UTF-8) has fewer.
 std::size_t byte_of_character(std::string_view text, std::int64_t characters) {
   std::size_t at = 0;
@@ -53,7 +55,8 @@ class SquadReader {
       constexpr std::string_view kParsing = "parsing '";
       const std::string_view message = e.message();
       const std::size_t said = message.rfind(kParsing);
-      if (said == std::string_view::npos) throw;
+      if (said == std::string_view::npos)
+        throw Error(ErrorKind::InvalidInput, e.subject(), e.message(), std::string(kForm));
       const std::string_view rest = message.substr(said + kParsing.size());
       const std::size_t at = std::min(content_.find(rest.substr(0, rest.find('\''))), content_.size());
       const auto line =
@@ -65,8 +68,7 @@ class SquadReader {
   template <class Read>
   void for_each(const Json& object, const std::string& name, const Read& read) {
     const auto found = object.is_object() ? object.find(name) : object.end();
-    if (found == object.end())
-      fail(fmt::format("has no \"{}\"", name), "SQuAD's form: data, paragraphs, qas, answers");
+    if (found == object.end()) fail(fmt::format("has no \"{}\"", name), std::string(kForm));
     path_.emplace_back(name);
     if (!found->is_array()) fail(fmt::format("\"{}\" is {}, not a list", name, found->type_name()));
     for (std::size_t i = 0; i < found->size(); ++i) {

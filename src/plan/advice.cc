@@ -104,6 +104,12 @@ void warn(Plan& plan, const ModelShape& shape) {
         fmt::format("sequences of {} tokens are longer than the {} positions of the model", request.longest(),
                     shape.config.max_positions));
   }
+  const bool this_machine = request.gpu == "cpu" || request.gpu == "auto";
+  if (this_machine && !request.gpu_facts && plan.device.is_cpu() && plan.device.rates_by_rows.empty()) {
+    plan.warnings.push_back(
+        "this machine is not calibrated: its times are a rule of thumb that cannot order the splits; "
+        "`batchwright calibrate` measures it in 20 s");
+  }
   if (request.compute == ComputeType::Bf16 && !plan.device.is_cpu() && plan.device.bf16_flops <= 0) {
     plan.warnings.push_back(fmt::format(
         "{} has no bf16 arithmetic: times are for fp32; compute fp16 is much faster", plan.device.name));

@@ -38,7 +38,7 @@ constexpr double kSaveSeconds = 120;  // for a worker that was asked to stop
   throw Error(ErrorKind::Internal, program, failure.reason, hint);
 }
 
-[[noreturn]] void fail(Worker& worker, const Failed& failed, const WorkerCommand& command) {
+[[noreturn]] void fail(Worker& worker, const Failed& failed, const WorkerCommand& command, bool loaded) {
   if (failed.kind == kLostPeer) {
     // A rank that was killed cannot say so: its process's end does, and the others' word names it at least.
     const Failure failure = worker.failure();
@@ -48,6 +48,10 @@ constexpr double kSaveSeconds = 120;  // for a worker that was asked to stop
     throw Error(ErrorKind::Internal, "training",
                 killed ? fmt::format("{} ({})", failure.reason, failed.message) : failed.message,
                 fmt::format("Its output is in {}", command.log_file.string()));
+  }
+  if (failed.kind == "out_of_memory" && !loaded) {
+    throw Error(ErrorKind::OutOfMemory, "the model itself", "does not fit: " + failed.message,
+                "No split changes that: give it more memory, or train less of it (--lora)");
   }
   if (failed.kind == "out_of_memory") {
     throw Error(ErrorKind::OutOfMemory, "training", "ran out of memory: " + failed.message,
@@ -64,6 +68,7 @@ TrainingOutcome run_training(const WorkerCommand& command, const InterruptGuard&
   TrainingOutcome outcome;
   Worker worker(command, &interrupt);
   double limit = patience.start_seconds, slowest = 0;
+  bool loaded = false;
   while (true) {
     Worker::Event event;
     try {
@@ -86,9 +91,10 @@ TrainingOutcome run_training(const WorkerCommand& command, const InterruptGuard&
       on_progress(note->text, note->fraction);
     } else if (const auto* hello = std::get_if<Hello>(&event.message)) {
       if (hello->protocol != kProtocolVersion) throw version_error(command.command.front(), hello->protocol);
+      loaded = true;
       limit = patience.first_step_seconds;
     } else if (const auto* failed = std::get_if<Failed>(&event.message)) {
-      fail(worker, *failed, command);
+      fail(worker, *failed, command, loaded);
     } else if (const auto* done = std::get_if<Done>(&event.message)) {
       outcome.summary = done->result;
       worker.stop(kSaveSeconds);

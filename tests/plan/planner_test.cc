@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "base/error.h"
@@ -185,6 +186,15 @@ TEST(Rounding, IsWarnedAboutWithTheNearestExactChoices) {
   EXPECT_EQ(plan.warmup->micro_steps, 500 * 13);
   EXPECT_DOUBLE_EQ(plan.learning_rate->linear, 8e-5);  // of what the split really is, 104
   EXPECT_DOUBLE_EQ(plan.learning_rate->sqrt, 4e-5);
+}
+
+TEST(Devices, ACpuThatNobodyCalibratedIsSaidToBe) {
+  setenv("BATCHWRIGHT_CALIBRATION", "/nowhere/calibration.json", 1);
+  const Plan plan = plan_of(
+      R"({"model": "minilm-l6", "effective_batch": 32, "seq_len": 128, "gpu": "cpu", "task": "sequence-classification"})");
+  unsetenv("BATCHWRIGHT_CALIBRATION");
+  ASSERT_FALSE(plan.warnings.empty());
+  EXPECT_NE(plan.warnings.front().find("batchwright calibrate"), std::string::npos);
 }
 
 TEST(Devices, BatchesThatDoNotDivideAreRoundedUp) {
