@@ -27,6 +27,7 @@ import side_environment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOOK = ROOT / "python" / "batchwright" / "hook"
+RECORDER = ROOT / "build" / "release" / "lib" / "batchwright" / "batchwright_recorder.abi3.so"
 FIGURES = ["median step", "mean step, slowest 2 % left out", "processor time of a step"]
 
 LOOP = """
@@ -133,6 +134,8 @@ def run(side, blocks, sink, traceml_python):
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     if side == "hook":
         environment.update(PYTHONPATH=str(HOOK), BATCHWRIGHT_SOCKET=sink.path)
+        if RECORDER.exists():
+            environment.update(BATCHWRIGHT_RECORDER=str(RECORDER))
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder) / "loop.py"
         script.write_text(LOOP)

@@ -26,3 +26,8 @@ set_tests_properties(structure.readme PROPERTIES LABELS structure)
 
 add_test(NAME run.hook_device COMMAND ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/run/hook_device_test.py)
 set_tests_properties(run.hook_device PROPERTIES LABELS "run;structure")
+if(TARGET batchwright_recorder)
+  add_test(NAME run.hook_recorder COMMAND ${CMAKE_COMMAND} -E env BATCHWRIGHT_RECORDER=$<TARGET_FILE:batchwright_recorder>
+    ${BATCHWRIGHT_PYTHON} ${CMAKE_SOURCE_DIR}/tests/run/hook_recorder_test.py)
+  set_tests_properties(run.hook_recorder PROPERTIES LABELS "run;structure")
+endif()

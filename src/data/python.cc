@@ -22,4 +22,12 @@ std::filesystem::path python_folder() {
   return {};
 }
 
+std::filesystem::path hook_recorder() {
+  std::error_code ignored;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::filesystem::path file =
+      program.parent_path().parent_path() / "lib" / "batchwright" / "batchwright_recorder.abi3.so";
+  return std::filesystem::exists(file, ignored) ? file : std::filesystem::path();
+}
+
 }  // namespace batchwright::data

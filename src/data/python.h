@@ -14,4 +14,7 @@ std::string python_interpreter();
 // needs the package installed.
 std::filesystem::path python_folder();
 
+// The hook's machine code, ../lib/batchwright beside the running program; empty when it was not built.
+std::filesystem::path hook_recorder();
+
 }  // namespace batchwright::data

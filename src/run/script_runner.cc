@@ -108,6 +108,8 @@ WorkerCommand ScriptRunner::command_of(const TrialRequest& request, const Scratc
     command.environment["PYTHONPATH"] =
         settings_.hook_folder.string() + ":" + settings_.hook_folder.parent_path().parent_path().string() +
         (inherited != nullptr && *inherited != '\0' ? std::string(":") + inherited : std::string());
+    if (!settings_.hook_recorder.empty())
+      command.environment["BATCHWRIGHT_RECORDER"] = settings_.hook_recorder.string();
   }
   return command;
 }

@@ -18,6 +18,7 @@ struct ScriptSettings {
   std::filesystem::path scratch_root;
   std::filesystem::path log_file;
   std::filesystem::path hook_folder;    // put first on PYTHONPATH; empty: no hook
+  std::filesystem::path hook_recorder;  // the hook's machine code; empty: it does the same in Python
   std::int64_t memory_limit_bytes = 0;  // 0: no limit (WorkerCommand)
 };
 

@@ -51,7 +51,7 @@ constexpr double kSaveSeconds = 120;  // for a worker that was asked to stop
   }
   if (failed.kind == "out_of_memory" && !loaded) {
     throw Error(ErrorKind::OutOfMemory, "the model itself", "does not fit: " + failed.message,
-                "No split changes that: give it more memory, or train less of it (--lora)");
+                "No split changes that: it needs more memory");
   }
   if (failed.kind == "out_of_memory") {
     throw Error(ErrorKind::OutOfMemory, "training", "ran out of memory: " + failed.message,

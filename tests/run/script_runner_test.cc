@@ -12,6 +12,13 @@
 namespace batchwright::run {
 namespace {
 
+// Empty where it was not built.
+std::filesystem::path hook_recorder() {
+  const std::filesystem::path file =
+      std::filesystem::path(programs_folder()).parent_path() / "lib/batchwright/batchwright_recorder.abi3.so";
+  return std::filesystem::exists(file) ? file : std::filesystem::path();
+}
+
 // Trials of a real script.
 class ScriptTrials : public WithTorch {
  protected:
@@ -23,6 +30,7 @@ class ScriptTrials : public WithTorch {
     result.scratch_root = folder / "scratch";
     result.log_file = folder / "worker.log";
     result.hook_folder = source_folder() + "/python/batchwright/hook";
+    result.hook_recorder = hook_recorder();
     return result;
   }
   TrialRequest request(std::int64_t micro, std::int64_t accum) {
@@ -83,16 +91,18 @@ TEST_F(ScriptTrials, AScriptThatEndsTooEarlyIsRejectedAndOneWithoutTorchNamed) {
 // Each way to train: the steps are seen as they are, and the losses are bit for bit those without the hook.
 class WaysToTrain : public ScriptTrials, public ::testing::WithParamInterface<const char*> {
  protected:
-  std::string losses(bool with_hook) {
+  enum class Hook { None, Python, Recorder };
+  std::string losses(Hook hook) {
     ProcessOptions options;
     options.command = {
         python_for_tests(),          source_folder() + "/tests/run/hook_cases.py", GetParam(), "8", "3",
         (folder / "losses").string()};
     const Listener listener;
-    if (with_hook) {
+    if (hook != Hook::None) {
       options.environment = {{"PYTHONPATH", source_folder() + "/python/batchwright/hook"},
                              {"BATCHWRIGHT_SOCKET", listener.socket_path().string()}};
     }
+    if (hook == Hook::Recorder) options.environment["BATCHWRIGHT_RECORDER"] = hook_recorder().string();
     const CapturedOutput output = run_captured(options, std::chrono::seconds(120));
     EXPECT_TRUE(output.status.succeeded()) << output.text;
     return read_file(folder / "losses");
@@ -102,7 +112,11 @@ TEST_P(WaysToTrain, AreSeenAndLeftAlone) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "what runs here is Python, which is not instrumented";
 #endif
-  EXPECT_EQ(losses(true), losses(false));
+  const std::string bare = losses(Hook::None);
+  EXPECT_EQ(losses(Hook::Python), bare);
+  if (!hook_recorder().empty()) {
+    EXPECT_EQ(losses(Hook::Recorder), bare);
+  }
   ScriptSettings with = settings();
   with.script.words = {python_for_tests(), source_folder() + "/tests/run/hook_cases.py",
                        GetParam(),         "{micro}",

@@ -9,8 +9,10 @@ import os
 import sys
 import time
 
+from batchwright_watch import quick
+
 _now = time.perf_counter_ns
-_LONGEST_TAPE = 1 << 17  # entries of a script that reads data for minutes without a step
+_LONGEST_TAPE = 1 << 15  # entries of a script that reads data for minutes without a step
 
 
 def install(torch, probe):
@@ -47,7 +49,7 @@ def _watch(torch, probe, module, see):
     # On the class, not as a hook on the module: hooks are copied and pickled with it, and take a slower path.
     kind = type(module)
     original, grad_enabled, Tensor = kind.__call__, torch.is_grad_enabled, torch.Tensor
-    watch, record, happened = probe.watch, probe.tape.record, probe.tape.on_forward
+    watch, record, happened = probe.watch, probe.watch.record, probe.tape.on_forward
 
     def __call__(called, *args, **kwargs):
         if called is module and not watch.busy and called.training and grad_enabled():
@@ -58,7 +60,7 @@ def _watch(torch, probe, module, see):
         return original(called, *args, **kwargs)
 
     __call__.__wrapped__ = original
-    kind.__call__ = __call__
+    kind.__call__ = quick("Call", watch, original, __call__, happened, None, module, grad_enabled, Tensor)
 
 
 def _see_forward(torch, probe):
@@ -77,9 +79,9 @@ def _see_forward(torch, probe):
             if isinstance(mask, Tensor) and mask.shape == shape:
                 probe.masks.append(mask)
                 watch.wake = 0  # it is counted when the step has ended
-        tape.record((tape.on_forward, now, shape, watch.tokens))
+        watch.record((tape.on_forward, now, shape, watch.tokens))
         if tape.evidence is not None:
-            tape.read()
+            watch.read()
             tape.evidence.before_forward(tensor, kwargs)
 
     return see
@@ -118,7 +120,7 @@ def _kwargs_of_call(module):
 def _backward(torch, probe):
     original = torch.autograd.backward
     watch, tape = probe.watch, probe.tape
-    record, begins, ends = tape.record, tape.on_backward, tape.on_backward_end
+    record, begins, ends = watch.record, tape.on_backward, tape.on_backward_end
 
     @functools.wraps(original)
     def backward(tensors, *args, **kwargs):
@@ -134,10 +136,10 @@ def _backward(torch, probe):
             record((ends, watch.mark(), None, None))
             watch.busy = watch.dead
             if watch.looking and tape.evidence is not None:
-                tape.read()
+                watch.read()
                 tape.evidence.after_backward()
 
-    torch.autograd.backward = backward
+    torch.autograd.backward = quick("Backward", watch, original, backward, begins, ends)
 
 
 def _look_at_loss(torch, probe, root):
@@ -145,9 +147,9 @@ def _look_at_loss(torch, probe, root):
         loss = probe.device.value(root)
         if probe.loss_scale is not None:
             loss = loss / probe.device.value(probe.loss_scale)
-        probe.tape.record((probe.tape.on_loss, None, loss, None))
+        probe.watch.record((probe.tape.on_loss, None, loss, None))
     if probe.tape.evidence is not None:
-        probe.tape.read()
+        probe.watch.read()
         probe.tape.evidence.before_backward(root)
 
 
@@ -156,7 +158,7 @@ def _optimizer(torch, probe):
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     watch, tape = probe.watch, probe.tape
-    record, begins, ends = tape.record, tape.on_step, tape.on_step_end
+    record, begins, ends = watch.record, tape.on_step, tape.on_step_end
 
     def before_step(optimizer, args, kwargs):
         record((begins, watch.mark(), None, None))
@@ -168,8 +170,8 @@ def _optimizer(torch, probe):
         if now >= watch.wake or watch.calls >= watch.due:
             probe.tick(optimizer)
 
-    register_optimizer_step_pre_hook(before_step)
-    register_optimizer_step_post_hook(after_step)
+    register_optimizer_step_pre_hook(quick("BeforeStep", watch, None, before_step, begins))
+    register_optimizer_step_post_hook(quick("AfterStep", watch, probe.tick, after_step, ends))
     return before_step, after_step
 
 
@@ -204,7 +206,7 @@ def _clipping(torch, probe):
             probe.tape.evidence.before_clipping()
         norm = original(*args, **kwargs)
         if probe.watch.looking and not probe.watch.dead and probe.device is not None and torch.is_tensor(norm):
-            probe.tape.record((probe.tape.on_norm, None, probe.device.value(norm), None))
+            probe.watch.record((probe.tape.on_norm, None, probe.device.value(norm), None))
         return norm
 
     torch.nn.utils.clip_grad_norm_ = torch.nn.utils.clip_grad.clip_grad_norm_ = clip_grad_norm_
@@ -215,8 +217,8 @@ def _input(torch, probe):
     import torch.utils.data.dataloader as dataloader
 
     kind = dataloader._BaseDataLoaderIter
-    original, tape = kind.__next__, probe.tape
-    record, happened = tape.record, tape.on_waited
+    original, watch = kind.__next__, probe.watch
+    record, happened = watch.record, probe.tape.on_waited
 
     @functools.wraps(original)
     def __next__(self):
@@ -225,8 +227,8 @@ def _input(torch, probe):
             return original(self)
         finally:
             record((happened, begin, _now(), None))
-            if len(tape.entries) > _LONGEST_TAPE:
-                tape.entries.clear() if probe.watch.dead else tape.read()
+            if len(watch) > _LONGEST_TAPE:
+                watch.clear() if watch.dead else watch.read()
 
     kind.__next__ = __next__
 
@@ -247,7 +249,7 @@ def _collectives(torch, probe):
                 return original(*args, **kwargs)
             finally:
                 if not probe.watch.busy:
-                    probe.tape.record((probe.tape.on_collective, begin, _now(), None))
+                    probe.watch.record((probe.tape.on_collective, begin, _now(), None))
         return collective
 
     for name in _COLLECTIVES:

@@ -14,7 +14,8 @@ import time
 
 from batchwright_channel import Channel
 from batchwright_device import Cpu, Cuda
-from batchwright_tape import Tape, Watch
+from batchwright_tape import Tape
+from batchwright_watch import watch
 
 _now = time.perf_counter_ns
 _FLUSH_NS = 250_000_000  # between two messages to the tuner
@@ -28,7 +29,7 @@ class Probe:
     def __init__(self, torch):
         self.torch = torch
         self.tape = Tape()
-        self.watch = Watch(self._first_mark)
+        self.watch = watch(self._first_mark)
         self.device = None
         self.channel = None
         self.steps_wanted = int(os.environ.get("BATCHWRIGHT_STEPS", "0"))
@@ -50,18 +51,18 @@ class Probe:
         """After a step, when it costs the script nothing that is timed: what is not done in every step."""
         watch, tape = self.watch, self.tape
         if watch.dead:
-            tape.entries.clear()
+            watch.clear()
             return
         now = _now()
         if self.masks:
-            tape.note_of_last_step(tape.on_tokens, sum(int(mask.sum()) for mask in self.masks))
+            watch.record_before_last((tape.on_tokens, None, sum(int(mask.sum()) for mask in self.masks), None))
             self.masks.clear()
         if watch.looking and optimizer is not None and getattr(optimizer, "param_groups", None):
-            tape.note_of_last_step(tape.on_rate, optimizer.param_groups[0].get("lr"))
+            watch.record_before_last((tape.on_rate, None, optimizer.param_groups[0].get("lr"), None))
         if watch.calls >= watch.due or now - self.flushed >= _FLUSH_NS:
             self.flush()
         else:
-            tape.record((tape.on_resumed, watch.mark(), None, None))
+            watch.record((tape.on_resumed, watch.mark(), None, None))
         if watch.dead:
             return
         watch.looking = tape.evidence is not None or now - self.looked >= _LOOK_NS
@@ -72,14 +73,14 @@ class Probe:
     def flush(self, ending=False):
         """Reads the tape and tells the steps that it holds; ends the process after the last one that is wanted."""
         tape, wanted = self.tape, self.steps_wanted
-        tape.read()
+        self.watch.read()
         last = 0 < wanted <= tape.steps
         if self.device.rows:
             self._send(ending or last or tape.evidence is not None, last)
         self.flushed = _now()
         left = min(_MOST_STEPS, wanted - tape.steps) if tape.steps < wanted else _MOST_STEPS
         self.watch.due = self.watch.calls + (left if tape.evidence is None else 1)
-        tape.record((tape.on_resumed, self.watch.mark(), None, None))
+        self.watch.record((tape.on_resumed, self.watch.mark(), None, None))
 
     def _connect(self):
         distributed = getattr(self.torch, "distributed", None)
@@ -107,7 +108,7 @@ class Probe:
         watch = self.watch
         if watch.dead:
             return
-        self.tape.record((self.tape.on_marked, watch.mark(), said, None))
+        watch.record((self.tape.on_marked, watch.mark(), said, None))
         watch.calls += 1
         self.tick()
 
@@ -120,7 +121,7 @@ class Probe:
         """From now on every patch only passes on what it is given."""
         self.watch.dead = self.watch.busy = True
         self.watch.wake = 0
-        self.tape.entries.clear()
+        self.watch.clear()
 
 
 probe = None

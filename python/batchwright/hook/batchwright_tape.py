@@ -1,38 +1,20 @@
-"""The tape that batchwright_patches writes while the script trains, and its reader, which makes steps of it."""
-
-
-class Watch:
-    """What the patches read and change inside a step that is timed: few slots, because a step pays for every look."""
-
-    __slots__ = ("mark", "busy", "dead", "looking", "tokens", "calls", "due", "wake")
-
-    def __init__(self, mark):
-        self.mark = mark  # gives the moment that it is
-        self.busy = False  # inside a backward pass: what runs there is part of it
-        self.dead = False  # in a forked child, or when the tuner is gone: busy from then on
-        self.looking = True  # this window's loss, gradient norm and learning rate are taken
-        self.tokens = False  # the model's input is a matrix of whole numbers, as far as it was looked at
-        self.calls = 0  # of optimizers and of batchwright.step(): no more steps than these can have ended
-        self.due = 1  # after so many calls, or at the moment `wake`, there is more to do than to note a moment
-        self.wake = 0
+"""What the entries of the tape mean, which batchwright_patches writes while the script trains: it makes steps of them."""
 
 
 class Tape:
-    """Entries are four items: a method of the tape, the moment, and two arguments.
+    """The methods named on_... are what the entries of the watch call.
 
     Moments are what `mark` gives: nanoseconds, or CUDA events. Their differences and sums are times of a phase. A step
     that has ended becomes a row of the device (batchwright_device).
     """
 
     # Python looks up the attributes of an object with more than 30 of them the slow way, unless they are slots.
-    __slots__ = ("entries", "record", "device", "evidence", "explicit", "steps", "begin", "step_end", "optimizers_of_a_step",
+    __slots__ = ("device", "evidence", "explicit", "steps", "begin", "step_end", "optimizers_of_a_step",
                  "last_optimizer", "last_optimizers", "optimizers", "micro_steps", "examples", "padded", "tokens",
                  "micro_examples", "micro_padded", "input", "forward", "backward", "optimizer", "collective",
                  "forward_begin", "backward_begin", "optimizer_begin", "inside", "loss", "norm_squared", "rate")
 
     def __init__(self):
-        self.entries = []
-        self.record = self.entries.extend
         self.device = None  # known at the first moment
         self.evidence = None  # of `verify`
         self.explicit = False  # the script says itself where its steps end (batchwright.step)
@@ -48,16 +30,6 @@ class Tape:
         self.input = self.forward = self.backward = self.optimizer = self.collective = 0
         self.forward_begin = self.loss = self.norm_squared = self.rate = self.tokens = None
         self.optimizers = None
-
-    def read(self):
-        entries = iter(self.entries)
-        for happened, moment, a, b in zip(entries, entries, entries, entries):
-            happened(moment, a, b)
-        self.entries.clear()
-
-    def note_of_last_step(self, happened, value):
-        """Before the entry that ended the step, which is the last one."""
-        self.entries[-4:-4] = (happened, None, value, None)
 
     # ---- what happened, in the order of the tape
     def on_forward(self, now, shape, tokens):
