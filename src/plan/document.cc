@@ -166,6 +166,7 @@ void write_changes(Writer& out, const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     out.open('{');
     out.field("change", std::string_view(change.change));
+    out.field("needed_bytes", std::int64_t{std::llround(change.needed_bytes)});
     out.field("peak_bytes", std::int64_t{std::llround(change.peak_bytes.mid)});
     out.key("peak_bytes_range");
     write_bytes(out, change.peak_bytes);

@@ -37,6 +37,7 @@ struct SplitPlan {
 // A change, or the fewest changes together, that makes an impossible plan possible.
 struct Change {
   std::string change;
+  double needed_bytes = 0;  // what decides `fits`
   Range peak_bytes;
   double step_seconds = 0;
   Fits fits = Fits::No;

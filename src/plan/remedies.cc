@@ -70,7 +70,8 @@ std::optional<Split> finer_split(const Plan& plan, const ModelShape& shape) {
   return finest;
 }
 
-// What this framework and this model can do, cheapest first.
+// What this framework and this model can do: what costs only time, then what changes the method, then the
+// data.
 std::vector<Remedy> remedies_for(const Plan& plan, const ModelShape& shape) {
   const Request& request = plan.request;
   const bool native = request.framework == Framework::Native;
@@ -197,6 +198,7 @@ class Search {
     const MemoryPrediction memory = MemoryModel(shape, request, plan_.device).predict(split);
     const Factors factors = memory_factors(request, plan_.device, request.counter);
     const double mid = memory.in(request.counter);
+    candidate.change.needed_bytes = memory.needed;
     candidate.change.peak_bytes = {mid * factors.low, mid, mid * factors.high};
     candidate.change.step_seconds = TimeModel(shape, request, plan_.device).predict(split).total();
     candidate.change.fits = fits_within(memory, request, plan_.device, plan_.limit_bytes);

@@ -68,10 +68,9 @@ std::string changes_text(const Plan& plan) {
   std::string text = fmt::format("{}, at {}:\n", enough ? "What would fit" : "Not enough either, but nearest",
                                  to_string(plan.splits.back().split));
   for (const Change& change : plan.if_nothing_fits) {
-    text +=
-        fmt::format("  {}: peak {}, {} a step{}\n", change.change,
-                    format_bytes(std::llround(change.peak_bytes.mid)), format_seconds(change.step_seconds),
-                    change.fits == Fits::Unsure ? " (may fit: measure with `batchwright tune`)" : "");
+    text += fmt::format("  {}: needs {}, {} a step{}\n", change.change,
+                        format_bytes(std::llround(change.needed_bytes)), format_seconds(change.step_seconds),
+                        change.fits == Fits::Unsure ? " (may fit: measure with `batchwright tune`)" : "");
   }
   return text;
 }
@@ -99,8 +98,8 @@ std::string plan_text(const Plan& plan) {
   text += plan.reason + "\n";
   if (plan.learning_rate) {
     text += fmt::format(
-        "learning rate: {:.3g} by the linear rule, {:.3g} by the square-root rule for Adam (asked for: {})\n",
-        plan.learning_rate->linear, plan.learning_rate->sqrt, plan.learning_rate->rule);
+        "learning rate: {:.3g} by the linear rule (SGD's theory), {:.3g} by the square-root rule (Adam's)\n",
+        plan.learning_rate->linear, plan.learning_rate->sqrt);
   }
   if (plan.warmup) {
     text += fmt::format("warm-up: {} optimizer steps, which are {} micro-steps at this split\n",

@@ -129,6 +129,7 @@ TEST(NothingFits, ListsChangesThatHelpCheapestFirst) {
   for (const Change& change : plan.if_nothing_fits) {
     EXPECT_EQ(change.fits, Fits::Yes) << change.change;
     EXPECT_LT(change.peak_bytes.mid, plan.splits.back().peak_bytes.mid) << change.change;
+    EXPECT_LT(change.needed_bytes, static_cast<double>(plan.limit_bytes)) << change.change;
     EXPECT_GT(change.step_seconds, 0);
   }
 }
