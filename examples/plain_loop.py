@@ -27,7 +27,7 @@ for epoch in range(args.epochs):
     for i, (tokens, labels) in enumerate(loader, start=1):
         loss = torch.nn.functional.cross_entropy(model(tokens), labels)
         (loss / args.accum_steps).backward()
-        if i % args.accum_steps == 0:
+        if i % args.accum_steps == 0 or i == len(loader):
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()

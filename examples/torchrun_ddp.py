@@ -31,7 +31,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for epoch in range(args.epochs):
     sampler.set_epoch(epoch)
     for i, (inputs, labels) in enumerate(loader, start=1):
-        last = i % args.accum_steps == 0
+        last = i % args.accum_steps == 0 or i == len(loader)
         with contextlib.nullcontext() if last else model.no_sync():
             loss = torch.nn.functional.cross_entropy(model(inputs), labels)
             (loss / args.accum_steps).backward()

@@ -24,6 +24,9 @@ bool split_number(std::string_view text, double& number, std::string_view& unit)
   return true;
 }
 
+// A size without a unit that is smaller has lost its unit: nothing that trains fits in it.
+constexpr double kFewestBareBytes = 1048576;
+
 // The unit in which a duration below a minute is printed.
 std::pair<double, const char*> second_unit(double seconds) {
   const double size = std::abs(seconds);
@@ -60,6 +63,10 @@ std::int64_t parse_bytes(std::string_view text, const std::string& subject) {
   double number = 0;
   std::string_view unit;
   if (split_number(text, number, unit)) {
+    if (unit.empty() && number > 0 && number < kFewestBareBytes) {
+      throw Error(ErrorKind::Usage, subject, fmt::format("'{}' without a unit counts bytes", text),
+                  fmt::format("Name the unit: {0}MiB or {0}GiB", text));
+    }
     for (const auto& [name, factor] : kUnits) {
       if (unit == name && number * factor < 9e18)
         return static_cast<std::int64_t>(std::llround(number * factor));

@@ -6,8 +6,8 @@
 
 namespace batchwright {
 
-// "900MiB", "2GiB", "1.5GB", "4096" -> bytes. KiB/MiB/GiB/TiB are powers of 1024, KB/MB/GB/TB of 1000.
-// `subject` names the option in the error. Throws Usage.
+// "900MiB", "2GiB", "1.5GB", "943718400" -> bytes. KiB/MiB/GiB/TiB are powers of 1024, KB/MB/GB/TB of 1000.
+// `subject` names the option in the error. Throws Usage, also on a bare number below 1 MiB.
 std::int64_t parse_bytes(std::string_view text, const std::string& subject);
 
 // "60s", "5m", "1.5h", "500ms", "90" (seconds) -> seconds. Throws Usage.

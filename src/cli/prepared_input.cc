@@ -44,7 +44,8 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
                             const InterruptGuard& interrupt, Progress& progress) {
   if (!std::filesystem::is_directory(input.model)) {
     throw Error(ErrorKind::NotFound, input.model, "is not a folder",
-                "MODEL is a folder with config.json, model.safetensors and tokenizer.json");
+                "MODEL is a folder with config.json, model.safetensors and tokenizer.json; "
+                "`hf download NAME --local-dir FOLDER` fetches one from the Hugging Face Hub");
   }
   model::read_model_config(input.model);
   data::PrepareRequest request;

@@ -24,12 +24,21 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
+bool has_placeholder(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find("{micro}") != std::string::npos || word.find("{accum}") != std::string::npos;
+  });
+}
+
 // CLI11 keeps unknown options for us because words after `--` may look like options; refuse them here.
 void refuse_unknown_options(const CLI::App& app, TrainingArguments& arguments) {
   for (const std::string& word : app.remaining()) {
     if (word == "--") {
       arguments.has_command = true;
       continue;
+    }
+    if (!arguments.has_command && has_placeholder(arguments.words)) {
+      throw Error(ErrorKind::Usage, word, "is not an option of this verb", "Put -- before your own command");
     }
     throw unknown_option(app, word, "Its --help lists the options");
   }

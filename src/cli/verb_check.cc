@@ -51,9 +51,9 @@ void explain(const std::string& name) {
     std::vector<std::string_view> names;
     for (const check::Kind& known : check::all_kinds()) names.push_back(known.name);
     const std::string near = nearest_choice(name, names);
-    throw Error(
-        ErrorKind::Usage, "--explain " + name, "is not a kind of mistake that is known",
-        near.empty() ? "`batchwright check --help` lists them" : fmt::format("Did you mean '{}'?", near));
+    throw Error(ErrorKind::Usage, "--explain " + name, "is not a kind of mistake that is known",
+                near.empty() ? fmt::format("Known are {}", fmt::join(names, ", "))
+                             : fmt::format("Did you mean '{}'?", near));
   }
   const std::string page = page_of(name);
   fmt::print("{}", page.empty() ? fmt::format("## {}\n\n{}.\n\nWhat follows: {}.\n\nRight: {}.\n", kind->name,

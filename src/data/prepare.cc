@@ -28,7 +28,8 @@ std::string hash_of_file(const std::filesystem::path& path) {
 std::filesystem::path tokenizer_of(const std::filesystem::path& model_folder) {
   if (!std::filesystem::is_directory(model_folder)) {
     throw Error(ErrorKind::NotFound, model_folder.string(), "is not a folder",
-                "MODEL is a folder with config.json, model.safetensors and tokenizer.json");
+                "MODEL is a folder with config.json, model.safetensors and tokenizer.json; "
+                "`hf download NAME --local-dir FOLDER` fetches one from the Hugging Face Hub");
   }
   std::filesystem::path path = model_folder / "tokenizer.json";
   if (!std::filesystem::exists(path)) {

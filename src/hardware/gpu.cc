@@ -143,9 +143,11 @@ const Device& find_device(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Device& device : table.devices) names.push_back(device.name);
   const std::string near = nearest_choice(name, names);
-  throw Error(ErrorKind::Usage, "gpu", fmt::format("\"{}\" is not in the table", name.substr(0, 60)),
-              fmt::format("{}Describe it in a JSON file with memory_gib, bandwidth_gb_per_s and bf16_tflops",
-                          near.empty() ? "" : fmt::format("Did you mean \"{}\"? ", near)));
+  throw Error(
+      ErrorKind::Usage, "gpu", fmt::format("\"{}\" is not in the table", name.substr(0, 60)),
+      fmt::format(
+          "{}Describe it in a JSON file with memory_gib, bandwidth_gb_per_s and bf16_tflops. Known are {}",
+          near.empty() ? "" : fmt::format("Did you mean \"{}\"? ", near), fmt::join(names, ", ")));
 }
 
 Device device_from_json(const Json& document, const std::string& subject) {

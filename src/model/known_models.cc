@@ -51,6 +51,23 @@ bool looks_like_a_path(std::string_view text) {
          std::filesystem::exists(std::filesystem::path(text), ignored);
 }
 
+// Names that go on where the word ends ("llama-3"), which people type more often than slips; else the nearest
+// one.
+std::string suggestion(const std::string& word) {
+  constexpr std::size_t kMost = 6;
+  const std::vector<std::string_view> names = known_model_names();
+  std::vector<std::string> longer;
+  for (const std::string_view name : names) {
+    if (name.starts_with(word)) longer.push_back(fmt::format("\"{}\"", name));
+  }
+  if (longer.empty()) {
+    const std::string near = nearest_choice(word, names);
+    return near.empty() ? "" : fmt::format("\"{}\"", near);
+  }
+  if (longer.size() > kMost) longer.resize(kMost);
+  return fmt::format("{}", fmt::join(longer, ", "));
+}
+
 }  // namespace
 
 std::vector<std::string_view> known_model_names() {
@@ -69,11 +86,11 @@ ModelConfig find_model(std::string_view name_or_path) {
   if (const Json* line = find_line(lower(name_or_path), storage)) {
     return model_config_from_json((*line)["config"], std::string(name_or_path));
   }
-  const std::string near = nearest_choice(lower(name_or_path), known_model_names());
+  const std::string near = suggestion(lower(name_or_path));
   throw Error(ErrorKind::Usage, "model",
               fmt::format("\"{}\" is neither a folder nor a model of the table", name_or_path.substr(0, 120)),
               near.empty() ? "Give a folder in Hugging Face layout or a config.json"
-                           : fmt::format("Did you mean \"{}\"? A folder or a config.json works too", near));
+                           : fmt::format("Did you mean {}? A folder or a config.json works too", near));
 }
 
 }  // namespace batchwright::model

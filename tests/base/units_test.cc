@@ -10,12 +10,14 @@ namespace {
 TEST(ParseBytes, ReadsBinaryAndDecimalUnits) {
   EXPECT_EQ(parse_bytes("900MiB", "--memory-limit"), 900ll << 20);
   EXPECT_EQ(parse_bytes("1.5GB", "--memory-limit"), 1500000000);
-  EXPECT_EQ(parse_bytes("4096", "--memory-limit"), 4096);
+  EXPECT_EQ(parse_bytes("943718400", "--memory-limit"), 900ll << 20);
+  EXPECT_EQ(parse_bytes("0", "--memory-limit"), 0);
   EXPECT_EQ(parse_bytes("2 GiB", "--memory-limit"), 2ll << 30);
 }
 
 TEST(ParseBytes, RefusesWhatIsNotASizeAndNamesTheOption) {
-  for (const char* wrong : {"", "MiB", "-1MiB", "12XB", "1e9", "nan", "inf", "1.2.3GB", "99999999999TiB"}) {
+  for (const char* wrong :
+       {"", "MiB", "-1MiB", "12XB", "1e9", "nan", "inf", "1.2.3GB", "99999999999TiB", "12"}) {
     try {
       parse_bytes(wrong, "--memory-limit");
       ADD_FAILURE() << wrong << " was accepted";

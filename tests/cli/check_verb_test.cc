@@ -56,7 +56,14 @@ TEST_F(CheckVerb, RefusesWrongUse) {
   EXPECT_EQ(check({"no-such-file.yaml"}).status.code, 2);
   write("right.sh", kRight);
   EXPECT_EQ(check({"right.sh", "--json", "--sarif"}).status.code, 2);
-  EXPECT_EQ(check({"--explain", "no_such_kind"}).status.code, 2);
+  const CapturedOutput unknown = check({"--explain", "list"});
+  EXPECT_EQ(unknown.status.code, 2);
+  EXPECT_NE(unknown.text.find("tail_leak, "), std::string::npos) << unknown.text;
+}
+
+TEST_F(CheckVerb, FindsNoMistakeInTheExamples) {
+  const CapturedOutput output = check({source_folder() + "/examples"});
+  EXPECT_EQ(output.status.code, 0) << output.text;
 }
 
 TEST_F(CheckVerb, PrintsLinesAsCompilersDo) {
