@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -34,6 +35,13 @@ std::vector<std::int64_t> recorded_devices(const JsonFields& request, const std:
   return numbers;
 }
 
+// A training that found its split keeps the tuning in a folder of its own.
+std::string tuned_folder(const std::string& run) {
+  const std::filesystem::path inner = std::filesystem::path(run) / "tune";
+  std::error_code ignored;
+  return std::filesystem::exists(inner / "run.json", ignored) ? inner.string() : run;
+}
+
 int explain_run(const ExplainArguments& arguments) {
   const run::RunFolder folder = run::RunFolder::open(arguments.run);
   const JsonFields request(folder.request(), arguments.run + "/run.json");
@@ -55,7 +63,8 @@ int explain_run(const ExplainArguments& arguments) {
   const tune::Decision decision =
       tune::decide(search, candidates.splits, folder.trials(), 0, "", calibration ? &*calibration : nullptr);
   if (!decision.recommended) {
-    throw Error(ErrorKind::No, arguments.run, "holds no measured split, so there is nothing to explain");
+    throw Error(ErrorKind::No, arguments.run, "holds no measured split, so there is nothing to explain",
+                "Give the folder of a `batchwright tune`, or of a training that found its split");
   }
   if (arguments.json) {
     Json document = tune::to_json(decision.explanation);
@@ -78,6 +87,7 @@ void add_explain_verb(CLI::App& app, int& exit_code) {
     if (arguments->run.empty()) {
       throw Error(ErrorKind::Usage, "batchwright explain", "needs RUN, the folder of a `batchwright tune`");
     }
+    arguments->run = tuned_folder(arguments->run);
     exit_code = explain_run(*arguments);
   });
 }

@@ -244,9 +244,12 @@ int train(const TrainArguments& arguments) {
   };
   run::TrainingOutcome outcome;
   try {
-    outcome = run::run_training(
-        run::engine_command(job, path, job.split.devices), interrupt, on_step,
-        [&](const std::string& text, std::optional<double> fraction) { progress.update(text, fraction); });
+    outcome = run::run_training(run::engine_command(job, path, job.split.devices), interrupt, on_step,
+                                [&](const std::string& text, std::optional<double> fraction) {
+                                  // A remark has no share of the work, is said once, and must not be lost
+                                  // between two updates.
+                                  fraction ? progress.update(text, fraction) : progress.note(text);
+                                });
   } catch (const Error& e) {
     if (exit_code(e.kind()) == exit_code(ErrorKind::Usage)) folder.discard();
     throw;

@@ -27,6 +27,7 @@ TEST_F(TrainVerb, PrintsTheSummary) {
   EXPECT_EQ(output.status.code, 0) << output.text;
   EXPECT_NE(output.text.find("Split: 8x4\nHeld-out accuracy: 75.0 % of 20 examples\n"), std::string::npos)
       << output.text;
+  EXPECT_NE(output.text.find("\nevaluating\n"), std::string::npos) << "a remark was lost in\n" << output.text;
   const Json job = read_json_file(program.folder / "run" / "job.json");
   EXPECT_EQ(job.at("mode"), "train");
   EXPECT_EQ(job.at("split"), "8x4");
@@ -52,6 +53,8 @@ TEST_F(TrainVerb, AutoTunesFirstAndSaysWhatItSaved) {
   EXPECT_NE(output.text.find("Against 1x32, the slowest split, 32x1 saved about"), std::string::npos)
       << output.text;
   EXPECT_TRUE(std::filesystem::exists(program.folder / "run" / "tune" / "result.json"));
+  const CapturedOutput explained = program.run({"explain", "run"});
+  EXPECT_NE(explained.text.find("before its first token"), std::string::npos) << explained.text;
 }
 
 TEST_F(TrainVerb, NeverTrainsOverAnotherTraining) {

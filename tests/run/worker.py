@@ -101,6 +101,7 @@ class Worker:
                         break
                 except BlockingIOError:
                     pass
+        self.say(type="note", text="evaluating")
         self.say(type="done", result={"steps": done, "seconds": 0.01 * done,
                                       "evaluation": {"accuracy": 0.75, "loss": 0.5, "examples": 20}})
 
