@@ -154,7 +154,8 @@ std::string reason_of(const Decision& decision, const SearchOptions& options,
                     [](const SplitResult& result) { return result.outcome == Outcome::OutOfMemory; });
     if (!stopped_because.empty()) return fmt::format("nothing was measured: {}", stopped_because);
     return out_of_memory ? "nothing fits: even the smallest micro-batch ran out of memory"
-                         : "no split could be measured";
+                         : "no split could be measured; when the cause is mended, the same command with "
+                           "--overwrite starts afresh";
   }
   const SplitResult& chosen = decision.trials[*decision.recommended];
   const auto count = [&](const auto& of) {

@@ -123,7 +123,9 @@ class Comparison {
       return {Equivalent::CannotTell, "",
               fmt::format("{}, but a second run of {} differs from the first too: something in it is random",
                           why, name()),
-              "seed the script, and turn its own random parts off", false};
+              "seed the script before it makes the model (torch.manual_seed, transformers.set_seed), and "
+              "turn its own random parts off",
+              false};
     }
     return {Equivalent::Different, "", why + ", by none of the mistakes known here", "", false};
   }

@@ -30,6 +30,7 @@ class Search {
   }
 
   SearchState run() {
+    if (options_.starts_are_dear && !options_.exhaustive && every_start_crashes()) return std::move(state_);
     const FitBoundary boundary = find_boundary();
     state_.largest_that_fits = boundary.largest_fit;
     for (std::size_t i = 0; i < splits_.size(); ++i) {
@@ -51,6 +52,15 @@ class Search {
   }
 
  private:
+  // A start is dear, and the rest would tell nothing new.
+  bool every_start_crashes() {
+    const std::string alike = crashed_alike(splits_, state_.splits);
+    for (std::size_t i = 0; !alike.empty() && i < splits_.size(); ++i) {
+      if (!state_.splits[i].out) state_.why_dropped[i] = "not started: " + alike;
+    }
+    return !alike.empty();
+  }
+
   FitBoundary find_boundary() const { return fit_boundary(options_, splits_, state_.splits); }
 
   bool is_candidate(const FitBoundary& boundary, std::size_t i) const {

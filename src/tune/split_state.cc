@@ -1,5 +1,7 @@
 #include "tune/split_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace batchwright::tune {
@@ -28,7 +30,27 @@ void note_measured(SplitState& state, const Trial& trial) {
   }
 }
 
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
 }  // namespace
+
+std::string crashed_alike(std::span<const run::Split> splits, std::span<const SplitState> states) {
+  std::vector<std::size_t> crashed;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i].measured() || (states[i].out && states[i].outcome != Outcome::Crashed)) return "";
+    if (states[i].out) crashed.push_back(i);
+  }
+  if (crashed.size() < 2) return "";
+  const std::string words = without_numbers(states[crashed[0]].reason);
+  for (const std::size_t i : crashed) {
+    if (without_numbers(states[i].reason) != words) return "";
+  }
+  return fmt::format("{} and {} crashed alike", run::to_string(splits[crashed[0]]),
+                     run::to_string(splits[crashed[1]]));
+}
 
 std::vector<SplitState> split_states(std::span<const run::Split> splits, std::span<const Trial> trials) {
   std::vector<SplitState> states(splits.size());

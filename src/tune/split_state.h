@@ -25,6 +25,10 @@ struct SplitState {
   bool measured() const { return !rounds.empty(); }
 };
 
+// "32x1 and 16x2 crashed alike" where two splits or more did, with the same words but for their numbers, and
+// no other was tried: then the command is wrong, not the split. Else empty.
+std::string crashed_alike(std::span<const run::Split> splits, std::span<const SplitState> states);
+
 std::vector<SplitState> split_states(std::span<const run::Split> splits, std::span<const run::Trial> trials);
 
 }  // namespace batchwright::tune

@@ -100,9 +100,8 @@ std::optional<Interval> TimingTable::step_seconds(std::size_t split, std::size_t
   const Pairs pairs = common_windows(seconds_[split], seconds_[reference], 0, INT64_MAX);
   if (pairs.a.empty()) return median_interval(values_of(seconds_[split]), confidence);
   const double typical = median(values_of(seconds_[reference]));
-  std::vector<double> scaled;
-  for (std::size_t i = 0; i < pairs.a.size(); ++i) scaled.push_back(pairs.a[i] * typical / pairs.b[i]);
-  return median_interval(scaled, confidence);
+  const Interval factor = paired_ratio_interval(pairs.a, pairs.b, confidence);
+  return Interval{typical * factor.mid, typical * factor.low, typical * factor.high};
 }
 
 double TimingTable::median_seconds(std::size_t split) const { return median(values_of(seconds_[split])); }

@@ -31,8 +31,8 @@ class TimingTable {
   // The fastest of the candidates (all measured): least median of log seconds after each window's own cost is
   // taken off (the mean over the candidates that ran it). nullopt when none is measured.
   std::optional<std::size_t> fastest(std::span<const std::size_t> candidates) const;
-  // Step time of a split on the reference's typical window: its seconds, each scaled by how the reference's
-  // time on that window compares with the reference's median. Makes a split that was dropped early
+  // Step time of a split on the reference's typical window: the reference's median times ratio(split,
+  // reference), so that times and ratios stand in the same order. Makes a split that was dropped early
   // comparable.
   std::optional<Interval> step_seconds(std::size_t split, std::size_t reference, double confidence) const;
   double median_seconds(std::size_t split) const;  // unscaled; the split must be measured

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <string>
 
@@ -62,6 +63,24 @@ TEST(Search, ChoosesTheFastestSplitAtAFractionOfTheSweepsCost) {
   }
   EXPECT_LE(worst_cost, 0.30);
   EXPECT_GE(near_the_best, 0.95 * kMachines);
+}
+
+// A person reads both columns: the time of a split is that of the best times its ratio to it.
+TEST(Search, TimesAndRatiosOfATableStandInTheSameOrder) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Machine machine = random_machine(seed);
+    machine.noise = 0.5;
+    SimulatedWorkload workload(machine);
+    const std::vector<run::Split> splits = splits_of(32);
+    const SearchOptions options = options_for(32);
+    const Decision decision = decide(options, splits, search_to_the_end(options, splits, workload), 1);
+    ASSERT_TRUE(decision.recommended.has_value());
+    const double best = decision.trials[*decision.recommended].step_seconds->mid;
+    for (const SplitResult& result : decision.trials) {
+      if (!result.relative) continue;
+      EXPECT_NEAR(result.step_seconds->mid / best, result.relative->mid, 1e-9) << seed;
+    }
+  }
 }
 
 TEST(Search, TheBoundaryIsFoundWithFewFailuresWhereMemoryIsLinear) {
@@ -273,6 +292,30 @@ TEST(Search, ACrashIsTriedAgainOnceAndAHangNotAtAll) {
   EXPECT_EQ(decision.trials[2].why_dropped, "planted");
   EXPECT_EQ(decision.trials[3].outcome, Outcome::Measured);
   EXPECT_EQ(splits[*decision.recommended].micro_batch, 16);
+}
+
+TEST(Search, ACommandThatCrashesWhateverTheSplitIsNotStartedForEachOfThem) {
+  const std::vector<run::Split> splits = splits_of(16);
+  SearchOptions options = options_for(16);
+  options.starts_are_dear = true;
+  options.probe_longest = false;
+  const auto crashing = [&](const std::function<std::string(std::int64_t)>& words) {
+    SimulatedWorkload workload(Machine{});
+    workload.failure = [&](const run::TrialRequest& request) -> std::optional<run::Trial> {
+      return run::TrialRecord(request).finish(Outcome::Crashed, words(request.split.micro_batch));
+    };
+    const auto trials = search_to_the_end(options, splits, workload);
+    return std::pair(trials.size(), decide(options, splits, trials, 1));
+  };
+  const auto [starts, decision] =
+      crashing([](std::int64_t micro) { return "unknown argument --batch " + std::to_string(micro); });
+  EXPECT_EQ(starts, 4u);  // two of each of two splits
+  EXPECT_FALSE(decision.recommended.has_value());
+  EXPECT_NE(decision.reason.find("--overwrite"), std::string::npos) << decision.reason;
+  EXPECT_EQ(decision.trials.back().why_dropped, "not started: 16x1 and 8x2 crashed alike");
+  const auto [all, other] =
+      crashing([](std::int64_t micro) { return "no shape " + std::string(micro, 'x'); });
+  EXPECT_EQ(all, 2 * splits.size());
 }
 
 TEST(Search, ARejectedSplitIsNeverRecommended) {
