@@ -135,7 +135,7 @@ std::string describe(const tune::Decision& decision) {
   if (!decision.explanation.sentence.empty()) text += decision.explanation.sentence + "\n";
   text += describe_recommendations(decision.explanation);
   if (!decision.confirmed_on_worst_batch)
-    text += "It was not confirmed on the longest examples of the data.\n";
+    text += "Its peak is that of the batches that ran; the longest examples of the data may need more.\n";
   return text;
 }
 

@@ -119,8 +119,8 @@ TokenCost token_costs(Explanation& explanation, const std::vector<Observation>& 
   if (calibration == nullptr || calibration->products.empty()) {
     explanation.not_separable.push_back({"matrix_efficiency",
                                          "this machine has no calibration (`batchwright calibrate` makes "
-                                         "one), so what small matrices cost stands in "
-                                         "row_cost together with the fixed cost"});
+                                         "one), so what small matrices cost is not told apart "
+                                         "from the fixed cost of a micro-batch"});
     return costs;
   }
   explanation.efficiency_source = "calibration";
@@ -203,7 +203,7 @@ void explain_without_tokens(Explanation& explanation, const std::vector<Observat
     explanation.not_separable.push_back({"matrix_efficiency",
                                          "the worker reported neither tokens nor the device's busy time, so "
                                          "what small matrices cost is part of "
-                                         "fixed_seconds_per_micro_step"});
+                                         "the fixed cost of a micro-batch"});
   }
   std::vector<double> compute;
   for (const Observation& seen : observations) compute.push_back(seen.compute_seconds());

@@ -97,6 +97,11 @@ std::string sentence_of(const Explanation& explanation, const std::vector<Observ
   const double slow_share = slowest->micro_steps * line->fixed / slowest->seconds.mid;
   const double chosen_share = explanation.shares.at("fixed_per_micro_step");
   if (slow_share - chosen_share > kNotable) {
+    if (explanation.fixed_interval && explanation.fixed_interval->low <= 0) {
+      return fmt::format(
+          "The times vary too much to tell what {} pays for its micro-batches from what it pays for tokens.",
+          name(*slowest));
+    }
     return fmt::format("Every micro-batch costs {} before its first token: {} of a step at {}, {} at {}.",
                        format_seconds(line->fixed), format_percent(slow_share, 0), name(*slowest),
                        format_percent(chosen_share, 0), name(chosen));

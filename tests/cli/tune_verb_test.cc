@@ -166,6 +166,8 @@ TEST_F(TuneVerb, ExplainReadsTheRunAndSaysWhatItCannotKnow) {
   EXPECT_NE(output.text.find("before its first token"), std::string::npos) << output.text;
   EXPECT_NE(output.text.find("optimizer step"), std::string::npos);
   EXPECT_NE(output.text.find("not known"), std::string::npos);  // the test worker reports no optimizer phase
+  EXPECT_NE(output.text.find("Not known, matrix efficiency: "), std::string::npos) << output.text;
+  EXPECT_EQ(output.text.find('_'), std::string::npos) << "a key of the document in " << output.text;
   const Json document = parse_json(program.run({"explain", "run", "--json"}).text, "output");
   EXPECT_TRUE(document.at("seconds_per_step").is_null());
   EXPECT_EQ(document.at("version"), 1);

@@ -48,6 +48,18 @@ TEST(Explain, RecoversThePartsThatTheMachineIsMadeOf) {
   EXPECT_TRUE(is_listed(explanation, "matrix_efficiency"));
 }
 
+TEST(Explain, ClaimsNoFixedCostThatTheClockCannotTellFromNone) {
+  Machine machine;
+  machine.noise = 1;
+  SimulatedWorkload workload(machine);
+  const auto splits = splits_of(32);
+  const Explanation explanation = explain(splits, measure(workload, splits), splits[2]);
+  ASSERT_TRUE(explanation.fixed_interval.has_value());
+  ASSERT_EQ(explanation.fixed_interval->low, 0);
+  ASSERT_GT(*explanation.fixed_seconds_per_micro_step, 0);
+  EXPECT_NE(explanation.sentence.find("vary too much"), std::string::npos) << explanation.sentence;
+}
+
 TEST(Explain, AValleyStandsInTheResidualsNotInTheLine) {
   // 2x2 beats 4x1: no line in the number of micro-steps can explain that.
   Machine machine;
