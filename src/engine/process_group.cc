@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -24,6 +25,9 @@ constexpr std::chrono::seconds kVerdict{20}, kConnectionVerdict{2};
 // torch.nn.parallel.DistributedDataParallel's bucket size. A sum that moves less than this in PeerWatch's
 // patience counts as stuck.
 constexpr std::int64_t kBucketFloats = 25 * (1 << 20) / 4;
+
+constexpr const char* kCannotConnect =
+    "the ranks cannot connect to each other (GLOO_SOCKET_IFNAME names the network interface to use): ";
 
 using Activity = PeerWatch::Activity;
 
@@ -56,6 +60,7 @@ struct ProcessGroup::Impl {
   void check() {
     if (const auto verdict = watch.verdict()) lost(*verdict);
   }
+  Backend connect(const World& world);
   template <class Start>
   void run(const Start& start);
   void finish(c10d::Work& work);
@@ -78,6 +83,21 @@ void ProcessGroup::Impl::explain(const std::string& reason, std::chrono::seconds
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   lost("no rank is known to be lost, but " + first_line(reason));
+}
+
+// Gloo tries for 40 s to reach a rank that died meanwhile, and cannot be told to stop: it does so on a thread
+// of its own, and the watch ends the process.
+Backend ProcessGroup::Impl::connect(const World& world) {
+  auto connected = std::async(std::launch::async, [&] {
+    return connect_gloo(meeting.store, world, "batchwright/gloo", kConnection);
+  });
+  const auto start = std::chrono::steady_clock::now();
+  while (connected.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready) {
+    check();
+    if (std::chrono::steady_clock::now() - start > kVerdict)
+      lost(fmt::format("{}no connection within {} s", kCannotConnect, kVerdict.count()));
+  }
+  return connected.get();
 }
 
 // One collective that is started now and waited for.
@@ -144,17 +164,14 @@ std::unique_ptr<ProcessGroup> ProcessGroup::join(const World& world, DeviceKind 
   auto impl = std::make_unique<Impl>(meet(world, kArrival), world, std::move(on_lost));
   impl->device = device;
   try {
-    impl->control = connect_gloo(impl->meeting.store, world, "batchwright/gloo", kConnection);
+    impl->control = impl->connect(world);
     impl->gradients = device == DeviceKind::Cuda
                           ? connect_nccl(impl->meeting.store, world, "batchwright/nccl")
                           : impl->control;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    impl->explain(std::string("the ranks cannot connect to each other (GLOO_SOCKET_IFNAME names the network "
-                              "interface to use): ") +
-                      e.what(),
-                  kConnectionVerdict);
+    impl->explain(kCannotConnect + std::string(e.what()), kConnectionVerdict);
   }
   std::unique_ptr<ProcessGroup> group(new ProcessGroup(world, std::move(impl)));
   if (device == DeviceKind::Cpu && !asks_for_network()) {

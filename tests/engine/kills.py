@@ -24,7 +24,7 @@ STEPS = 60
 def killed_run(engine, request, size, rng):
     """True when the training ended before its kill came."""
     with ranks.Ranks(engine, request, size) as group:
-        end = time.monotonic() + rng.uniform(0.05, 3.0)
+        end = time.monotonic() + rng.uniform(0.05, 1.5)
         while time.monotonic() < end:
             message = group.receive(max(0.0, end - time.monotonic()))
             if message is not None and message["type"] == "done":
