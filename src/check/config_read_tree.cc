@@ -74,9 +74,36 @@ class TreeReader {
     main.tool = tool_of(root);
     main.marks.push_back("document");
     walk(root, main, 0);
+    if (has_any(root, {"token_file"}) && has_any(root, {"split"}) && has_any(root, {"options"}))
+      own_job(root, main);
     drop_ambiguous(main);
     if (!main.settings.empty() || !main.references.empty() || main.marks.size() > 1)
       sections_.push_back(std::move(main));
+  }
+
+  // A run folder's job.json: {"split": "8x4x2", "options": {"steps", "schedule", ...}}.
+  static void own_job(const ConfigNode& root, Section& main) {
+    const ConfigNode& split = *root.find("split");
+    ConfigNode factor = split;
+    std::size_t start = 0;
+    for (const Quantity quantity : {Q::MicroBatch, Q::Accumulation, Q::Processes}) {
+      if (start > split.text.size()) break;
+      const std::size_t end = std::min(split.text.find('x', start), split.text.size());
+      factor.text = split.text.substr(start, end - start);
+      if (factor.number()) add_as(main, quantity, "split", factor);
+      start = end + 1;
+    }
+    // Without a third factor there is one device.
+    if (std::count(split.text.begin(), split.text.end(), 'x') == 1) {
+      factor.text = "1";
+      add_as(main, Q::Processes, "split", factor);
+    }
+    const ConfigNode& options = *root.find("options");
+    if (options.kind != Kind::Map) return;
+    if (const ConfigNode* steps = options.find("steps"); steps != nullptr && steps->number())
+      add_as(main, Q::MaxSteps, "steps", *steps);
+    if (const ConfigNode* schedule = options.find("schedule"))
+      add_as(main, Q::ScheduleType, "schedule", *schedule);
   }
 
   static Tool tool_of(const ConfigNode& root) {

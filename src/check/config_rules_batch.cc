@@ -138,6 +138,15 @@ void stated_batch(const Run& run, const std::vector<std::string>& files, Finding
         *stated->number, *micro, *steps);
     f.consequence = "the batch of an optimizer step is not the one written";
     f.fix = "effective batch = micro-batch x accumulation steps x processes";
+  } else if (*stated->number > per_process) {
+    Finding& f = found.add("world_size_effective_batch", *stated);
+    f.severity = Severity::Note;
+    f.what = fmt::format(
+        "the batch is stated as {:g}: micro-batch {:g} x accumulation {:g} makes that on exactly {:g} "
+        "processes, and how many there are is not in these files",
+        *stated->number, *micro, *steps, *stated->number / per_process);
+    f.consequence = fmt::format("on one process an optimizer step sees {:g} examples", per_process);
+    f.fix = "effective batch = micro-batch x accumulation steps x processes";
   }
 }
 

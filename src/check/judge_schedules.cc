@@ -3,6 +3,7 @@
 
 #include "check/judge.h"
 #include "check/kinds.h"
+#include "check/roles.h"
 
 namespace batchwright::check {
 namespace {
@@ -71,6 +72,16 @@ void judge_schedules(const Trace& trace, const Scan& scan, Judgement& out) {
     }
     // Its length is not here. Steps with every micro-batch are wrong for any schedule that counts updates.
     if (accumulates && !fact.fractional && is_factor(calls / steps, micro / steps) && calls >= micro * 0.9) {
+      if (scan.bounds_micro_batches(last_part(fact.length_text))) continue;  // it counts them too
+      if (fact.line == 0 && scan.is_parameter(fact.name)) {
+        if (out.missing.empty())
+          out.missing = fmt::format(
+              "whether the length of {}, which is made elsewhere, counts micro-batches: line {} steps it "
+              "with "
+              "every one",
+              fact.name, line);
+        continue;
+      }
       Finding finding = make_finding("sched_per_micro_step", line);
       out.findings.push_back(std::move(finding));
     }

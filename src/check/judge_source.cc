@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "check/judge.h"
 #include "check/kinds.h"
@@ -137,11 +138,21 @@ struct VaryingWalk {
   const Scan& scan;
   Judgement& out;
   std::vector<const Stmt*> loops;
+  const Stmt* function = nullptr;  // the innermost that has no loop around the condition
 
   void block(const std::vector<Stmt*>& statements) {
     for (const Stmt* statement : statements) {
       const bool loop = statement->kind == StmtKind::For || statement->kind == StmtKind::While;
       if (loop) loops.push_back(statement);
+      if (statement->kind == StmtKind::Function && loops.empty()) {
+        const Stmt* outer = std::exchange(function, statement);
+        block(statement->body);
+        function = outer;
+        continue;
+      }
+      if (loops.empty() && function && statement->kind == StmtKind::If &&
+          (scan.effects(statement->body) & kDoesStep))
+        follows_counter(statement->value);
       if (!loops.empty() && (statement->kind == StmtKind::If) && (scan.effects(statement->body) & kDoesStep))
         boundary(statement->value);
       if (!loops.empty() && statement->kind == StmtKind::Assign && statement->value &&
@@ -175,6 +186,19 @@ struct VaryingWalk {
           });
           if (!reset) add_once(out, "varying_accum_modulo", part->line);
         }
+    });
+  }
+  // A method for one batch: N is computed anew from the counter that is divided by it.
+  void follows_counter(const Expr* test) {
+    each_expression(test, [&](const Expr* part) {
+      if (part->kind != ExprKind::Binary || part->text != "%" || !part->kids[0] || !part->kids[1]) return;
+      std::string_view counter = part->kids[0]->source;
+      if (part->kids[0]->kind == ExprKind::Binary) counter = part->kids[0]->kids[0]->source;
+      for (const Stmt* statement : function->body)
+        if (statement->kind == StmtKind::Assign && statement->value && statement->targets.size() == 1 &&
+            statement->targets[0]->source == part->kids[1]->source &&
+            contains_any(statement->value->source, {counter}))
+          add_once(out, "varying_accum_modulo", part->line);
     });
   }
   // N made smaller for the last window of an epoch is no change of N.

@@ -65,16 +65,18 @@ int dropped_in_window(const Trace& trace, const std::vector<StepView>& views, in
   const bool several = stepping_optimizers(trace).size() > 1;
   int dropped = 0;
   bool loop_ended = false;
+  std::set<int> updated;  // iterations that stepped: what they compute after it is a measurement
   for (const Event& event : trace.events) {
     if (event.kind == EventKind::LoopEnd) loop_ended = true;
     if (event.kind == EventKind::Backward) loop_ended = false;
+    if (event.kind == EventKind::Step) updated.insert(event.stamp);
     if (event.kind != EventKind::Zero || (event.target != optimizer && event.target >= 0) || loop_ended)
       continue;
     for (const Term& term : event.terms) {
       const auto owner = owners.find(term.symbol);
       if (several && (owner == owners.end() || !owner->second.count(optimizer))) continue;
-      if (!stepped.count(term.symbol) &&
-          lines.count(trace.symbols[static_cast<std::size_t>(term.symbol)].line)) {
+      const Symbol& symbol = trace.symbols[static_cast<std::size_t>(term.symbol)];
+      if (!stepped.count(term.symbol) && lines.count(symbol.line) && !updated.count(symbol.stamp)) {
         ++dropped;
         line = event.line;
         break;

@@ -105,6 +105,7 @@ Value Library::make_scheduler(std::string_view name, Arguments& arguments) {
                                     "ConstantLR", "MultiplicativeLR"});
   const auto take = [&](const Value* value) {
     if (!value) return;
+    if (value->opaque() && value->name && fact.length_text.empty()) fact.length_text = *value->name;
     const auto number = m.as_number(*value);
     if (!number || fact.length >= 0) return;
     // A plain number says nothing of its unit; one computed from the loader does.

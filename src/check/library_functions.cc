@@ -129,7 +129,11 @@ bool Library::iteration(std::string_view name, Arguments& arguments, Value& out)
           arguments.call && i + 1 < arguments.call->kids.size() ? arguments.call->kids[i + 1] : nullptr;
       if (written && written->kind == ExprKind::Number && m.window_literal(written->number) > 0)
         return number_value(m.window_literal(written->number), kAccumulation);
-      return m.as_number(given[i]);
+      const auto known = m.as_number(given[i]);
+      // range(args.epoch): a name that elsewhere tells where one is tells here how far to go.
+      const bool end = i == 1 || given.size() == 1;
+      if (end && known && given[i].opaque() && known->number == 0) return std::nullopt;
+      return known;
     };
     const auto first = number(0), second = number(1), third = number(2);
     out = iterator(IteratorKind::Range, -1);

@@ -24,7 +24,7 @@ Value Library::length(const Value& value, const Expr* call) {
   const std::string_view text = call && call->kids.size() > 1 ? call->kids[1]->source : std::string_view{};
   const std::string word = lower(value.opaque() && value.name ? last_part(*value.name) : last_part(text));
   if (m.scan_.is_window(text)) return number_value(m.world_.accumulation, kAccumulation);
-  if (contains_any(word, {"dataset", "_ds", "train_data", "examples", "samples"}) &&
+  if (contains_any(word, {"dataset", "_ds", "train_data", "examples", "samples", "buffer", "corpus"}) &&
       !contains_any(word, {"loader"}))
     return number_value(m.world_.epoch_length() * 8 * share, kLength);
   if (contains_any(word, {"param", "vars", "variables", "grads", "layers", "modules"}))

@@ -152,6 +152,8 @@ class Machine {
   Value evaluate_unary(const Expr* expression);
   Value evaluate_compare(const Expr* expression);
   std::optional<Value> periodic(const Expr* test);
+  std::optional<bool> meets_limit(const Value& counter, const Value& limit, const Expr* expression,
+                                  std::size_t side) const;
   Value evaluate_logic(const Expr* expression);
   Value evaluate_comprehension(const Expr* expression);
   void comprehend(const Expr* expression, std::size_t clause, std::vector<Value>& out);
@@ -185,6 +187,7 @@ class Machine {
   Value opaque_call(Arguments& arguments, std::string_view callee = {});
   void note_modules(Symbol& symbol, const Arguments& arguments, std::string_view callee);
   bool reaches(const Symbol& symbol, std::size_t optimizer) const;
+  void note_summed(const Value& criterion, const Value& result);
   std::string identity_of(const Value& value) const;
   void freeze(std::string_view module, const Value& requires_grad);
   Value instance(const Stmt* owner);

@@ -138,7 +138,18 @@ Value Machine::call_value(const Value& function, Arguments& arguments) {
     return Library{*this}.native_scaler(arguments);
   if (function.opaque() && function.name && !function.has_terms())
     return Library{*this}.call(*function.name, arguments);
-  return opaque_call(arguments, identity_of(function));
+  Value result = opaque_call(arguments, identity_of(function));
+  note_summed(function, result);
+  return result;
+}
+
+// What a criterion that was made with reduction="sum" returns is a sum.
+void Machine::note_summed(const Value& criterion, const Value& result) {
+  if (!criterion.has_terms() || !result.has_terms()) return;
+  const auto symbol = [&](const Value& value) -> Symbol& {
+    return trace_.symbols[static_cast<std::size_t>(value.terms->front().symbol)];
+  };
+  if (symbol(criterion).summed) symbol(result).summed = true;
 }
 
 // A call of code that is not here: its result may be a loss, so it is a symbol.
@@ -214,7 +225,11 @@ Value Machine::call_method(Value object, std::string_view name, Arguments& argum
       made.heap->items.push_back(local->owner ? instance(local->owner) : object);
       return call_function(made, arguments);
     }
-  return Library{*this}.method(object, name, arguments);
+  Value result = Library{*this}.method(object, name, arguments);
+  if (object.is(Type::Object))
+    if (const auto field = object.heap->fields.find(name); field != object.heap->fields.end())
+      note_summed(field->second, result);
+  return result;
 }
 
 const Value* Machine::method_of(const Value& object, std::string_view name, Value& made) {

@@ -177,10 +177,34 @@ std::optional<Value> Machine::periodic(const Expr* test) {
   const bool large =
       period.is(Type::Number) && !(period.taint & (kAccumulation | kLength)) && period.number >= 5;
   const bool open = !as_number(period) && !period.has_terms();
+  if (open && names_epoch_period(modulo->kids[1]->source)) {  // once, with the last batch
+    const auto at = as_number(evaluate(modulo->kids[0]));
+    return at ? std::optional<Value>(bool_value(std::fmod(at->number, world_.epoch_length()) == 0))
+              : std::nullopt;
+  }
   if (!literal && !open && !large) return std::nullopt;
   const auto counter = as_number(evaluate(modulo->kids[0]));
   period_counter_ = counter ? counter->number : -1;
   return bool_value(true);
+}
+
+// A counter against an open number of steps: no simulation is long enough to reach it, unless it is the
+// length of an epoch. Nothing is said of an open number that may be met with every micro-batch.
+std::optional<bool> Machine::meets_limit(const Value& counter, const Value& limit, const Expr* expression,
+                                         std::size_t side) const {
+  if (!limit.opaque() || limit.has_terms()) return std::nullopt;
+  const Expr* written = expression->kids[side];
+  const bool variable = written->kind == ExprKind::Name || written->kind == ExprKind::Attribute;
+  const std::string_view name = limit.name ? std::string_view(*limit.name)
+                                : variable ? written->source
+                                           : std::string_view{};
+  if (name.empty() || contains_any(lower(last_part(name)), {"batch_size", "bsz"})) return std::nullopt;
+  const auto op = expression->text;
+  const bool met = names_epoch_length(name) && counter.number == world_.epoch_length();
+  if (op == "==" || op == "!=") return (op == "==") == met;
+  if (!names_run_length(name)) return std::nullopt;
+  const bool asks_for_more = side == 1 ? op == ">=" || op == ">" : op == "<=" || op == "<";
+  return asks_for_more == met;
 }
 
 Value Machine::evaluate_compare(const Expr* expression) {
@@ -227,19 +251,14 @@ Value Machine::evaluate_compare(const Expr* expression) {
   const auto x = as_number(a), y = as_number(b);
   // A counter that meets an open number: it does so once in a long run.
   const auto counts = [&](const std::optional<Value>& number, std::size_t side) {
-    return number && ((number->taint & kIndex) || expression->kids[side]->kind == ExprKind::Binary);
+    const Expr* written = expression->kids[side];
+    return number && ((number->taint & kIndex) || written->kind == ExprKind::Binary ||
+                      scan_.is_counter(written->source));
   };
-  const auto open_limit = [](const Value& value) {
-    return value.opaque() && value.name && !value.has_terms();
-  };
-  if ((op == "==" || op == "!=") &&
-      ((counts(x, 0) && !y && open_limit(b)) || (counts(y, 1) && !x && open_limit(a)))) {
-    const bool to_right = counts(x, 0) && !y && open_limit(b);
-    const auto name = *(to_right ? b : a).name;
-    const double at = (to_right ? x : y)->number;
-    const bool met = names_epoch_length(name) && at == world_.epoch_length();
-    return bool_value((op == "==") == met);
-  }
+  const std::size_t limit = counts(x, 0) && !y ? 1 : counts(y, 1) && !x ? 0 : 2;
+  if (limit < 2)
+    if (const auto met = meets_limit(*(limit == 1 ? x : y), limit == 1 ? b : a, expression, limit))
+      return bool_value(*met);
   if (!x || !y) return {};
   // An invented number decides nothing on its own: only counters and what is computed from them do.
   const bool invented = (a.opaque() || b.opaque()) &&

@@ -261,8 +261,8 @@ void Machine::tag_by_name(std::string_view name, Value& value, const Expr* sourc
     return;
   }
   const std::string word = lower(name);
-  if (value.is(Type::Number) && value.number > 2 &&
-      contains_any(word, {"epochs", "num_epoch", "n_epoch", "max_epoch"}))
+  if (value.is(Type::Number) && value.number > 2 && !(value.taint & kIndex) &&
+      has_part(word, {"epochs", "num_epoch", "n_epoch", "max_epoch"}))
     value.number = 2;
   if (value.has_terms() && names_count(name) && !contains_any(word, {"loss"})) {
     for (const Term& term : *value.terms) trace_.symbols[static_cast<std::size_t>(term.symbol)].count = true;

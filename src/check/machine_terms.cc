@@ -81,6 +81,12 @@ Value Machine::add(const Value& left, const Value& right, double sign, const Exp
   if (!left_loss && !right_loss) return symbol_value(origin);
   if (!right_loss) return left;
   if (!left_loss && sign > 0) return right;
+  // Only the side that a gradient flows through is trained.
+  if (left_loss && left.cut != right.cut) {
+    if (right.cut) return left;
+    return sign > 0 ? right : scale_by(right, number_value(-1), false, origin);
+  }
+  const bool cut = right.cut;
   Terms sum = left_loss ? *left.terms : Terms{};
   for (Term term : *right.terms) {
     if (sign < 0) term.literal = -term.literal;
@@ -92,7 +98,9 @@ Value Machine::add(const Value& left, const Value& right, double sign, const Exp
       }
     if (!merged && sum.size() < kMaxTerms) sum.push_back(term);
   }
-  return with_terms(std::move(sum));
+  Value added = with_terms(std::move(sum));
+  added.cut = cut;
+  return added;
 }
 
 // A new quantity; a factor that was divided by the window's count leaves it divided.
@@ -108,7 +116,9 @@ Value Machine::product_of(const Value& left, const Value& right, const Expr* ori
     for (const Term& term : *factor->terms)
       for (const std::string* name : trace_.symbols[static_cast<std::size_t>(term.symbol)].modules)
         if (symbol.modules.size() < 24) symbol.modules.push_back(name);
-  return with_terms(std::move(terms));
+  Value product = with_terms(std::move(terms));
+  product.cut = left.cut && right.cut;
+  return product;
 }
 
 // One of the values that an open call returned together.
@@ -183,13 +193,17 @@ Value Machine::scale_by(const Value& value, const Value& factor, bool divide, co
         term.counted = true;
       if (factor.taint & kWorld) term.world *= divide ? 1 / trace_.world : trace_.world;
     } else if (count) {
-      term.counted = true;
+      // An attribute does not change from one micro-batch to the next: a sum that it divides stays a sum.
+      const bool constant = origin && origin->kids.size() == 2 && origin->kids[1] &&
+                            origin->kids[1]->source.starts_with("self.");
+      (constant && symbol.summed ? term.normalised : term.counted) = true;
     } else if (factor.opaque() && !(factor.name && names_loss_weight(*factor.name)) && !number) {
       term.uncertain = term.uncertain || factor.name != nullptr;
     }
   }
   Value scaled = with_terms(std::move(terms));
   scaled.number = value.number;
+  scaled.cut = value.cut;
   return scaled;
 }
 

@@ -28,6 +28,14 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
                      [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
+bool has_part(std::string_view word, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
+    for (auto at = word.find(part); at != std::string_view::npos; at = word.find(part, at + 1))
+      if (at == 0 || !std::isalnum(static_cast<unsigned char>(word[at - 1]))) return true;
+    return false;
+  });
+}
+
 bool names_accumulation(std::string_view name) {
   const std::string word = lower(last_part(name));
   if (contains_any(word,
@@ -44,11 +52,12 @@ bool names_accumulation(std::string_view name) {
           {"accum_step",        "accum_iter",  "accumulation",   "accumulate_",      "accum_freq",
            "accum_every",       "grad_accum",  "gradaccum",      "grad_acc",         "gradient_acc",
            "accumulation_step", "accum_batch", "accumsteps",     "num_accum",        "steps_per_update",
-           "micro_batches_per", "num_micro",   "num_microbatch", "n_micro",          "n_gradients",
-           "num_gradients",     "n_split",     "num_split",      "num_shards",       "n_shards",
-           "num_sub",           "n_sub",       "num_minib",      "n_minib",          "micro_steps_per",
-           "micro_per_",        "n_chunks",    "num_chunks",     "batches_per_step", "batches_per_update",
-           "accumulates",       "accum_n",     "n_acc",          "accum_grad"}))
+           "micro_batches_per", "num_micro",   "num_microbatch", "num_gradients",    "num_split",
+           "num_shards",        "num_sub",     "num_minib",      "micro_steps_per",  "micro_per_",
+           "num_chunks",        "accumulates", "accum_n",        "batches_per_step", "batches_per_update",
+           "accum_grad"}) ||
+      has_part(word,
+               {"n_micro", "n_gradients", "n_split", "n_shards", "n_sub", "n_minib", "n_chunks", "n_acc"}))
     return !contains_any(word, {"micro_batch_size", "count", "_idx", "index", "current", "cur_"});
   return false;
 }
@@ -62,6 +71,19 @@ bool names_epoch_length(std::string_view name) {
          word == "iters" || word == "nb" || word == "num_steps" || word == "n_steps" || word == "total_iters";
 }
 
+bool names_epoch_period(std::string_view name) {
+  const std::string word = lower(last_part(name));
+  return names_epoch_length(word) && contains_any(word, {"epoch", "loader"});
+}
+
+bool names_run_length(std::string_view name) {
+  const std::string word = lower(last_part(name));
+  return !contains_any(word, {"warm"}) &&
+         (contains_any(word, {"max_", "total", "num_steps", "n_steps", "n_iters", "num_iters", "num_updates",
+                              "train_steps", "train_iters", "num_train", "training_steps"}) ||
+          word == "iters" || word == "maxiter" || word == "steps");
+}
+
 bool names_window_count(std::string_view name) {
   const std::string word = lower(last_part(name));
   return contains_any(
@@ -69,7 +91,7 @@ bool names_window_count(std::string_view name) {
              "total_valid",   "total_label",    "window_tok",   "total_target",     "total_example",
              "total_items",   "global_num_tok", "total_weight", "step_tokens",      "batch_tokens",
              "batch_num_tok", "total_samples",  "total_count",  "global_batch_tok", "n_items",
-             "total_ntok",    "total_n_tok"});
+             "total_ntok",    "total_n_tok",    "n_datapoint",  "num_datapoint",    "dataset_size"});
 }
 
 bool names_count(std::string_view name) {
@@ -101,6 +123,7 @@ std::optional<Value> guess_number(std::string_view name) {
   const std::string word = lower(last_part(name));
   if (word.empty()) return std::nullopt;
   if (names_accumulation(word)) return number_value(4, kAccumulation);
+  if (word == "mbs") return number_value(2, kBatchSize);
   if (word == "local_world_size" ||
       contains_any(word, {"gpus_per_node", "nproc_per_node", "devices_per_node"}))
     return number_value(2, kLocalWorld);
@@ -111,9 +134,8 @@ std::optional<Value> guess_number(std::string_view name) {
       contains_any(word, {"num_processes", "num_replicas", "data_parallel_size", "world_size", "num_ranks",
                           "n_procs"}))
     return number_value(2, kWorld);
-  if (contains_any(word,
-                   {"micro_batch", "microbatch", "micro_bs", "micro_bsz", "mbs", "mini_batch", "minibatch",
-                    "per_device", "per_gpu", "sub_batch", "chunk_size", "device_batch", "mini_bs"}) &&
+  if (contains_any(word, {"micro_batch", "microbatch", "micro_bs", "micro_bsz", "mini_batch", "minibatch",
+                          "per_device", "per_gpu", "sub_batch", "chunk_size", "device_batch", "mini_bs"}) &&
       !contains_any(word, {"num_", "n_", "_idx", "index"}))
     return number_value(2, kBatchSize);
   if (contains_any(word, {"global_batch", "effective_batch", "total_batch", "target_batch", "logical_batch",

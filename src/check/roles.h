@@ -16,6 +16,8 @@ std::string lower(std::string_view text);
 std::string_view last_part(std::string_view dotted);
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names);
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> words);
+// The same for parts that begin a word: "n_split" is in "n_splits" and "my_n_split", not in "train_split".
+bool has_part(std::string_view word, std::initializer_list<std::string_view> parts);
 
 // Whether a name means the accumulation steps N: gradient_accumulation_steps, accum_iter, update_freq, ...
 bool names_accumulation(std::string_view name);
@@ -23,6 +25,10 @@ bool names_accumulation(std::string_view name);
 // The number of micro-batches in an epoch, as in `step + 1 == num_batches`.
 bool names_epoch_length(std::string_view name);
 bool names_window_count(std::string_view name);
+// The same, of those that cannot mean N where a counter is divided by them.
+bool names_epoch_period(std::string_view name);
+// Whether a name is how many iterations or steps the whole training has.
+bool names_run_length(std::string_view name);
 bool names_count(std::string_view name);
 // Whether an iterable or its items are the micro-batches of one window.
 bool names_micro_batches(std::string_view text);

@@ -31,8 +31,10 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source) {
       if (zeroes_by_name(name)) zero_receivers_.insert(last_part(receiver(part)));
       if (name == "MultiSteps") accumulates_ = true;
     });
-    for (const auto& parameter : statement->parameters)
+    for (const auto& parameter : statement->parameters) {
+      parameters_.insert(parameter.name);
       if (names_accumulation(parameter.name)) accumulates_ = true;
+    }
   });
   each_statement(module.body, [&](const Stmt* statement) {
     if (statement->kind != StmtKind::For || !statement->value) return;
@@ -45,6 +47,8 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source) {
         window_names_.insert(iterable->kids[1]->source);
         window_names_.insert(last_part(iterable->kids[1]->source));
       }
+      if (place.backward && place.step && !place.inner_backward)
+        micro_bounds_.insert(last_part(iterable->kids[1]->source));
       return;
     }
     while (iterable->kind == ExprKind::Call && iterable->kids.size() > 1 && iterable->kids[1] &&
@@ -106,6 +110,7 @@ void Scan::note_windows(const Expr* condition) {
     }
     if (part->kind != ExprKind::Binary || part->text != "%" || !part->kids[1]) return;
     const Expr* modulus = part->kids[1];
+    if (names_epoch_period(modulus->source)) return;
     const auto word = lower(modulus->source);
     if (contains_any(word, {"log", "print", "eval", "save", "ckpt", "checkpoint", "sample", "vis", "len("}))
       return;

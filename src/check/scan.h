@@ -66,6 +66,12 @@ class Scan {
   bool is_window(std::string_view iterable) const { return window_iterables_.count(iterable) > 0; }
   // Whether a loop with a backward in it runs over it.
   bool is_looped(std::string_view iterable) const { return looped_.count(iterable) > 0; }
+  // Whether a function of the file takes something of that name.
+  bool is_parameter(std::string_view name) const { return parameters_.count(name) > 0; }
+  // Whether a loop over micro-batches that steps now and then is as long as what has that name.
+  bool bounds_micro_batches(std::string_view name) const { return micro_bounds_.count(name) > 0; }
+  // Whether some statement counts it up by one.
+  bool is_counter(std::string_view text) const { return counters_.count(text) > 0; }
   bool is_window_name(std::string_view text) const { return window_names_.count(text) > 0; }
   bool is_window_literal(double number) const { return window_literals_.count(number) > 0; }
   // The largest N that the file writes as a number; 0 when it writes none.
@@ -99,7 +105,7 @@ class Scan {
   std::set<std::string_view> gradient_functions_;  // names that hold what value_and_grad made
   std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_;
   std::set<double> window_literals_;
-  std::set<std::string_view> window_iterables_, looped_;
+  std::set<std::string_view> window_iterables_, looped_, parameters_, micro_bounds_;
   mutable std::unordered_map<const Stmt*, std::uint32_t> effects_;
   mutable std::unordered_map<const Stmt*, Nest> nests_;
   mutable int depth_ = 0;

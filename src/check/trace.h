@@ -46,6 +46,7 @@ struct Event {
 struct ScheduleFact {
   double length = -1;  // total steps it was built for; negative: unknown
   std::uint16_t taint = 0;
+  std::string length_text;  // its name, where its number is open
   double warmup = -1;
   int line = 0;
   bool prepared = false;

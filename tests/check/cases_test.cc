@@ -66,6 +66,18 @@ INSTANTIATE_TEST_SUITE_P(Cases, CheckCase, testing::ValuesIn(cases()), [](const 
   return one.param.parent_path().filename().string() + "_" + one.param.filename().string();
 });
 
+// 64 of 8 x 4 needs two processes: a word, where no file tells how many there are.
+TEST(CheckCases, NoteHowManyProcessesAStatedBatchNeeds) {
+  const fs::path folder =
+      fs::path(source_folder()) / "tests/cases/check/configs/batch_remark_two_processes_note";
+  const std::vector<FileReport> reports = check_together(files_of(folder), {});
+  ASSERT_EQ(reports.size(), 1u);
+  ASSERT_EQ(reports[0].findings.size(), 1u) << report_text(reports);
+  EXPECT_EQ(reports[0].findings[0].kind, "world_size_effective_batch");
+  EXPECT_EQ(reports[0].findings[0].severity, Severity::Note);
+  EXPECT_NE(reports[0].findings[0].what.find("2 processes"), std::string::npos);
+}
+
 // A kind without cases is not checked by anything.
 TEST(CheckCases, CoverEveryConfigurationAndLogKind) {
   std::set<std::string> covered;

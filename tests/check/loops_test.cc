@@ -123,13 +123,31 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"islice_right", "        optimizer.step()\n", "            optimizer.step()\n",
                  "        optimizer.zero_grad", "apply_inside_loop"},
         Mutation{"amp_right", "            scaler.unscale_(opt)\n", "", "", "clip_before_unscale"},
-        Mutation{"amp_right", "            sched.step()\n", "        sched.step()\n", "        if (it",
-                 "sched_per_micro_step"},
         Mutation{"ddp_right", "            loss.backward()\n", "        loss.backward()\n",
                  "        if boundary:", "backward_outside_context"},
         Mutation{"lightning_manual_right", "loss / self.accumulate)", "loss)", "", "no_division"},
         Mutation{"trainer_sum_right", " / num_items_in_batch", "", "", "custom_loss_bypass"},
         Mutation{"tensorflow_right", " / accumulation_steps", "", "", "no_division"}));
+
+// What the length of a scheduler from elsewhere counts cannot be seen: updates, or micro-batches.
+TEST(Loops, AsksForTheLengthOfASchedulerThatIsPassedIn) {
+  const std::string head = "def train(model, loader, optimizer, scheduler, accumulation_steps):\n";
+  const std::string made =
+      "def train(model, loader, optimizer, accumulation_steps):\n"
+      "    scheduler = OneCycleLR(optimizer, 1e-3, total_steps=len(loader) // accumulation_steps)\n";
+  const std::string body =
+      "    optimizer.zero_grad()\n"
+      "    for i, batch in enumerate(loader):\n"
+      "        (model(batch) / accumulation_steps).backward()\n"
+      "        if (i + 1) % accumulation_steps == 0:\n"
+      "            optimizer.step()\n"
+      "            optimizer.zero_grad()\n"
+      "        scheduler.step()\n";
+  const FileReport open = check_python(head + body, "a.py");
+  EXPECT_EQ(open.verdict, Verdict::CannotTell) << describe(open);
+  EXPECT_NE(open.missing.find("scheduler"), std::string::npos) << open.missing;
+  EXPECT_TRUE(has_kind(check_python(made + body, "b.py"), "sched_per_micro_step"));
+}
 
 TEST(Loops, ReportsTheWeightsOfEachStep) {
   const FileReport report = check_python(
