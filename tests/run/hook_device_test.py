@@ -1,6 +1,8 @@
 """The hook's CUDA times, from events that a test plays: what becomes of moments, and that nothing waits for the device."""
 import json
+import os
 import pathlib
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -96,6 +98,17 @@ def check_closure(case):
     assert abs(inside.device_ns() - expected) < 1000
 
 
+def check_peak_is_what_the_limit_counts():
+    """Address space where that is limited, else resident memory: reserved and never touched, 1 GiB tells them apart."""
+    code = ("import mmap, resource, sys; limit = int(sys.argv[1]); "
+            "resource.setrlimit(resource.RLIMIT_AS, (limit, limit)) if limit else None; "
+            "held = mmap.mmap(-1, 1 << 30); import batchwright_device; print(batchwright_device._peak_bytes())")
+    peaks = [int(subprocess.run([sys.executable, "-c", code, str(limit)], env=dict(os.environ, PYTHONPATH=sys.path[0]),
+                                capture_output=True, text=True, check=True).stdout) for limit in (0, 8 << 30)]
+    assert peaks[0] < 1 << 29 < 1 << 30 < peaks[1] < 8 << 30, peaks
+
+
+check_peak_is_what_the_limit_counts()
 cases = json.loads((ROOT / "tests" / "cases" / "hook" / "cuda_events.json").read_text())["cases"]
 for case in cases:
     check_times(case)
