@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -113,7 +114,10 @@ std::string format_seconds(double seconds) {
 }
 
 std::string format_seconds_interval(double value, double low, double high) {
-  const auto [factor, name] = second_unit(value);
+  constexpr double kUnreadable = 1e4;  // of the value's unit: then the unit of the interval's wider end
+  const double widest = std::max({std::abs(value), std::abs(low), std::abs(high)});
+  const bool in_units_of_widest = std::isfinite(widest) && widest >= kUnreadable * second_unit(value).first;
+  const auto [factor, name] = second_unit(in_units_of_widest ? widest : value);
   return fmt::format("{} {} [{}, {}]", three_digits(value / factor), name, three_digits(low / factor),
                      three_digits(high / factor));
 }

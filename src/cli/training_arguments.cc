@@ -44,6 +44,10 @@ void refuse_unknown_options(const CLI::App& app, TrainingArguments& arguments) {
   }
 }
 
+[[noreturn]] void refuse_without_lora(const std::string& option) {
+  throw Error(ErrorKind::Usage, option, "is for LoRA, and the method is full", "Add --lora RANK");
+}
+
 void check_micro_tokens(const TrainingArguments& a) {
   if (a.micro_tokens < 1) {
     throw Error(ErrorKind::Usage, "--micro-tokens",
@@ -123,6 +127,12 @@ void finish(const CLI::App& app, TrainingArguments& a) {
     if (a.method == "full") throw Error(ErrorKind::Usage, "--lora", "contradicts --method full");
     a.options.method = run::Method::Lora;
     a.options.lora.rank = *a.lora;
+  }
+  if (a.options.method == run::Method::Full) {
+    for (const char* option : {"--lora-rank", "--lora-alpha", "--lora-dropout", "--lora-targets",
+                               "--lora-rank-stabilised", "--lora-extra-trained"}) {
+      if (app.count(option) > 0) refuse_without_lora(option);
+    }
   }
   if (app.count("--learning-rate") == 0 && a.options.method == run::Method::Full) {
     a.options.learning_rate = run::kFullLearningRate;

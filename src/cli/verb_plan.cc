@@ -58,8 +58,29 @@ double fraction_of(const std::string& text) {
   return percent ? value / 100 : value;
 }
 
+const std::string& value_of(const std::vector<std::pair<std::string, std::string>>& options,
+                            const std::string& key) {
+  return std::find_if(options.begin(), options.end(), [&](const auto& o) { return o.first == key; })->second;
+}
+
+// Whoever names targets means adapters; a plan of full fine-tuning would be the answer to another question.
+void refuse_lora_options_without_lora(const PlanOptions& options) {
+  const std::string& method = value_of(options.words, "method");
+  if (!method.empty() && method != "full") return;
+  const std::pair<const char*, const std::string&> given[] = {
+      {"--lora-rank", value_of(options.numbers, "lora-rank")},
+      {"--lora-targets", options.lora_targets},
+      {"--lora-extra-trained", options.lora_extra_trained}};
+  for (const auto& [option, value] : given) {
+    if (!value.empty())
+      throw Error(ErrorKind::Usage, option, "is for LoRA, and the method is full",
+                  "Add --lora RANK, or --method qlora");
+  }
+}
+
 // The command line becomes a request as --batch reads it, so that one reader checks both.
 Json request_of(const PlanOptions& options) {
+  refuse_lora_options_without_lora(options);
   Json request = Json::object();
   request["model"] = options.model;
   for (const auto& [key, value] : options.words) {

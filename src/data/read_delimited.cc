@@ -107,8 +107,12 @@ std::optional<std::size_t> find_column(const std::vector<std::string>& header, c
 std::size_t require_column(const std::vector<std::string>& header, const std::string& name,
                            const std::string& subject, std::int64_t line, std::string_view option) {
   if (const auto column = find_column(header, name)) return *column;
-  refuse_line(subject, line, fmt::format("has no column '{}'", name),
-              fmt::format("It has {}; {} names another", fmt::join(header, ", "), option));
+  const std::string hint =
+      header.size() == 1 && header[0].find(';') != std::string::npos
+          ? fmt::format("Its only column is '{}': columns are apart by commas, or by tabs in a .tsv",
+                        header[0])
+          : fmt::format("It has {}; {} names another", fmt::join(header, ", "), option);
+  refuse_line(subject, line, fmt::format("has no column '{}'", name), hint);
 }
 
 }  // namespace

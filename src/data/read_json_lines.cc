@@ -19,7 +19,8 @@ std::string missing_hint(const Json& object, const std::string& wanted, std::str
   const std::vector<std::string_view> names = field_names(object);
   if (names.empty()) return "";
   const std::string near = nearest_choice(wanted, names);
-  return near.empty() ? fmt::format("It has {}; {} names another", fmt::join(names, ", "), option)
+  return near.empty() ? fmt::format("It has {}; {} names another, and docs/data.md has the formats",
+                                    fmt::join(names, ", "), option)
                       : fmt::format("It has '{}'; {} names another", near, option);
 }
 

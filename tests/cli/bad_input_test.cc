@@ -93,6 +93,10 @@ TEST_F(BadInput, OfOptionsIsRefusedByName) {
        "Known are P100 SXM2 16GB, "},
       {{"plan", "gpt2", "--effective-batch", "8", "--gpu", "T4", "--seq-len", "8", "--memory-bytes", "12"},
        "--memory-bytes: '12' without a unit counts bytes. Name the unit: 12MiB or 12GiB"},
+      {{"train", model, data, "--effective-batch", "32", "--split", "8x4", "--lora-targets", "query"},
+       "--lora-targets: is for LoRA, and the method is full. Add --lora RANK"},
+      {{"plan", "gpt2", "--effective-batch", "8", "--gpu", "T4", "--seq-len", "8", "--lora-rank", "4"},
+       "--lora-rank: is for LoRA, and the method is full. Add --lora RANK, or --method qlora"},
       {{"plan", "gpt2", "extra"}, "extra: is one word too many"},
       {{"tune", "a", "b", "--effective-batch", "3", "--seed", "x"}, "--seed: 'x' is not a number"}};
   for (const Case& wrong : cases) expect_refused(wrong);
