@@ -84,9 +84,8 @@ void print_error(const Error& error, bool as_json) {
   fmt::print("{}\n", dump_line(document));
 }
 
-// "--run=" and "--run --quiet" are slips (an unset variable, a forgotten value): taken literally they would
-// name a folder
-// "--quiet".
+// "--run=", "--learning-rate ''" and "--run --quiet" are slips (an unset variable, a forgotten value): taken
+// literally they would mean a rate of 0 and name a folder "--quiet".
 void require_values(const CLI::App& app, const std::string& verb, int argc, char** argv) {
   for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     const std::string word = argv[i];
@@ -95,10 +94,9 @@ void require_values(const CLI::App& app, const std::string& verb, int argc, char
     const std::string name = word.substr(0, equals);
     const CLI::Option* option = app.get_option_no_throw(name);
     if (option == nullptr || option->get_expected_min() == 0) continue;
-    const bool empty = equals != std::string::npos && equals + 1 == word.size();
-    const bool swallows =
-        equals == std::string::npos && i + 1 < argc && std::string_view(argv[i + 1]).starts_with("--");
-    if (empty || swallows) {
+    const bool apart = equals == std::string::npos && i + 1 < argc;  // from its value
+    const std::string_view value = apart ? argv[i + 1] : std::string_view(word).substr(equals + 1);
+    if (value.empty() || (apart && value.starts_with("--"))) {
       throw Error(ErrorKind::Usage, name, "needs a value",
                   fmt::format("`batchwright {} --help` lists the options", verb));
     }

@@ -50,6 +50,8 @@ TEST_F(BadInput, OfOptionsIsRefusedByName) {
       {{"tune", model, data}, "--effective-batch: is missing"},
       {{"tune", model, data, "--effective-batch", "0"}, "--effective-batch: must be between 1"},
       {{"tune", model, data, "--effective-batch", "many"}, "--effective-batch"},
+      {{"tune", model, data, "--effective-batch", "32", "--learning-rate", ""},
+       "--learning-rate: needs a value"},
       {{"tune", model, data, "--effective-batch", "1000"}, "is more than the 180 rows"},
       {{"tune", model, data, "--effective-batch", "32", "--layout", "spiral"},
        "--layout: 'spiral' is not known"},
