@@ -76,8 +76,10 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 }
 
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::string_view> pieces) {
-  std::error_code ignored;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error)
+    throw Error(ErrorKind::InvalidInput, path.string(), "cannot be written (" + error.message() + ")");
   const std::filesystem::path temporary = path.string() + fmt::format(".{}.partial", ::getpid());
   try {
     const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
@@ -94,6 +96,15 @@ void write_file_atomic(const std::filesystem::path& path, std::span<const std::s
     ::unlink(temporary.c_str());
     throw;
   }
+}
+
+void remove_torn_files(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> torn;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".partial") torn.push_back(entry.path());
+  }
+  for (const std::filesystem::path& path : torn) std::filesystem::remove(path, error);
 }
 
 void append_line_synced(const std::filesystem::path& path, std::string_view line) {
@@ -114,6 +125,10 @@ std::string content_hash(std::string_view bytes) {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   struct stat info{};
+  // Before it is opened: a pipe without a writer would wait for one.
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    throw Error(ErrorKind::InvalidInput, path.string(), "is a pipe or a device, and a file is needed");
+  }
   const Descriptor file{open_for_reading(path, info)};
   size_ = static_cast<std::size_t>(info.st_size);
   if (size_ == 0) return;

@@ -17,6 +17,8 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes 
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 // The same for content in pieces, one after the other, without a copy of it all.
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::string_view> pieces);
+// Removes what a kill in the middle of write_file_atomic left in a folder that only this process writes.
+void remove_torn_files(const std::filesystem::path& folder);
 
 // Appends content plus a newline and syncs: after return the line survives a kill of this process and of the
 // machine.

@@ -50,7 +50,7 @@ Json end_of_text(const std::filesystem::path& model_folder) {
     Json value = document.at(name);
     if (value.is_array() && !value.empty()) value = value.front();
     if (value.is_object() && value.contains("content")) value = value.at("content");
-    if (value.is_number_integer() || value.is_string()) return value;
+    if (value.is_number_unsigned() || value.is_string()) return value;  // some write -1 for none
   }
   return nullptr;
 }

@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -27,6 +28,20 @@ TEST_F(Files, AtomicWriteReplacesAndLeavesNothingBeside) {
   write_file_atomic(folder_ / "deep" / "a.json", "two");
   EXPECT_EQ(read_file(folder_ / "deep" / "a.json"), "two");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "deep"), {}), 1);
+}
+
+TEST_F(Files, TornFilesAreRemovedAndNothingElse) {
+  write_file_atomic(folder_ / "a.json", "one");
+  write_file_atomic(folder_ / "a.json.123.partial", "on");
+  remove_torn_files(folder_);
+  remove_torn_files(folder_ / "absent");
+  EXPECT_EQ(read_file(folder_ / "a.json"), "one");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, APipeIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(MappedFile(folder_ / "pipe"), Error);
 }
 
 TEST_F(Files, AppendedLinesAddUp) {
