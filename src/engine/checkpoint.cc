@@ -16,15 +16,8 @@
 namespace batchwright::engine {
 namespace {
 
-// Everything in the options that changes the mathematics. How it is cut, where and on how many threads it
-// runs, and how often it is saved are left out: a run may go on elsewhere.
 std::string request_hash(const run::EngineJob& job, const std::string& content_id) {
-  Json options = to_json(job.options);
-  for (const char* name :
-       {"device", "threads", "memory_limit", "layout", "checkpointing", "save_every", "keep"}) {
-    options.erase(name);
-  }
-  return content_hash(dump_line({{"options", options}, {"data", content_id}}));
+  return content_hash(dump_line({{"options", deciding_options(job.options)}, {"data", content_id}}));
 }
 
 std::int64_t number_in(const std::map<std::string, std::string>& metadata, const std::string& name,
@@ -87,6 +80,7 @@ void Checkpoints::save(const LoadedModel& model, const AdamW& optimizer, const L
   const auto all = files();
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < all.size(); ++i)
     std::filesystem::remove(all[i]);
+  remove_torn_files(folder_);
 }
 
 std::optional<Checkpoints::Resumed> Checkpoints::resume(const LoadedModel& model, AdamW& optimizer,

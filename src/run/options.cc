@@ -154,6 +154,15 @@ Json to_json(const TrainingOptions& options) {
           {"keep", options.keep}};
 }
 
+Json deciding_options(const TrainingOptions& options) {
+  Json deciding = to_json(options);
+  for (const char* name :
+       {"device", "threads", "memory_limit", "layout", "checkpointing", "save_every", "keep"}) {
+    deciding.erase(name);
+  }
+  return deciding;
+}
+
 TrainingOptions training_options_from_json(const Json& object, const std::string& subject) {
   const JsonFields fields(object, subject);
   fields.reject_unknown({"effective_batch",

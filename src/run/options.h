@@ -67,6 +67,9 @@ struct TrainingOptions {
 };
 
 Json to_json(const TrainingOptions& options);
+// Those that change the mathematics. Where it runs, how it is laid out and how often it is saved are left
+// out: a training that stopped may go on elsewhere, on other threads or with another memory limit.
+Json deciding_options(const TrainingOptions& options);
 TrainingOptions training_options_from_json(const Json& object, const std::string& subject);
 
 // How an effective batch is cut. A split as a person writes it, "8x4" or "8x4x2" (micro-batch x accumulation
