@@ -112,6 +112,8 @@ std::string describe_summary(const Json& summary) {
   if (!summary.is_object()) return text;
   const Json evaluation = summary.contains("evaluation") ? summary.at("evaluation") : Json();
   text += describe_metric(evaluation);
+  if (evaluation.is_object() && evaluation.contains("error") && evaluation.at("error").is_string())
+    text += fmt::format("Not evaluated: {}\n", evaluation.at("error").get<std::string>());
   if (const auto loss = number(evaluation, "loss")) text += fmt::format("Held-out loss: {:.4f}\n", *loss);
   const auto steps = number(summary, "steps"), seconds = number(summary, "seconds");
   const auto planned = number(summary, "planned_steps");
@@ -195,13 +197,14 @@ int train(const TrainArguments& arguments) {
   const PreparedInput input =
       prepare_input(model_and_data(arguments.training, "train"), arguments.training, interrupt, progress);
   Json request = request_of("train", input, arguments.training.options);
+  request["options"] = run::deciding_options(arguments.training.options);
   request["micro_tokens"] = arguments.training.micro_tokens;
   run::find_engine();  // before a folder is made
   const std::filesystem::path path = training_folder(arguments, request);
   const bool goes_on = !arguments.training.overwrite && can_go_on(path);
   run::RunFolder folder(path, std::move(request), arguments.training.overwrite);
   if (arguments.training.overwrite) {
-    for (const char* name : {"checkpoints", "steps.jsonl", "summary.json"})
+    for (const char* name : {"checkpoints", "steps.jsonl", "summary.json", "model", "tune"})
       std::filesystem::remove_all(path / name);
   }
   const ChosenSplit chosen = goes_on
@@ -251,7 +254,8 @@ int train(const TrainArguments& arguments) {
                                   fraction ? progress.update(text, fraction) : progress.note(text);
                                 });
   } catch (const Error& e) {
-    if (exit_code(e.kind()) == exit_code(ErrorKind::Usage)) folder.discard();
+    // Only a start that came to nothing: after the first step there is something to go on from.
+    if (first_step == 0 && exit_code(e.kind()) == exit_code(ErrorKind::Usage)) folder.discard();
     throw;
   }
   progress.finish();

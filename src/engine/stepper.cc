@@ -102,6 +102,17 @@ std::vector<std::uint32_t> Stepper::share_of(std::span<const std::uint32_t> rows
   return share;
 }
 
+// Empty when the memory for the plan is there.
+std::string Stepper::shortage(const WindowPlan& plan, Work work, Checkpointing checkpointing) {
+  try {
+    reserve(plan, work, checkpointing);
+    return "";
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::OutOfMemory) throw;
+    return e.message();
+  }
+}
+
 // Before any work: whether every rank has the memory for it, and how many targets all have together. A rank
 // that gave up alone would leave the others waiting for its gradients.
 double Stepper::agree(const std::string& out_of_memory, double own_targets) {
@@ -110,7 +121,7 @@ double Stepper::agree(const std::string& out_of_memory, double own_targets) {
   double targets = 0;
   for (std::size_t rank = 0; 2 * rank < all.size(); ++rank) {
     if (all[2 * rank] != 0) {
-      throw Error(ErrorKind::OutOfMemory, group_ != nullptr ? fmt::format("rank {}", rank) : "memory",
+      throw Error(ErrorKind::OutOfMemory, group_ != nullptr ? fmt::format("rank {}", rank) : "memory limit",
                   out_of_memory.empty() ? "ran out of memory" : out_of_memory);
     }
     targets += all[2 * rank + 1];
@@ -121,13 +132,7 @@ double Stepper::agree(const std::string& out_of_memory, double own_targets) {
 StepOutcome Stepper::accumulate(std::span<const std::uint32_t> rows, const Cut& cut, std::int64_t step) {
   const auto start = Clock::now();
   const WindowPlan plan = plan_of(share_of(rows), cut);
-  std::string out_of_memory;
-  try {
-    reserve(plan, Work::Train, cut.checkpointing);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::OutOfMemory || group_ == nullptr) throw;
-    out_of_memory = e.message();
-  }
+  const std::string out_of_memory = shortage(plan, Work::Train, cut.checkpointing);
   const double input_seconds = seconds_since(start);
   const double targets = agree(out_of_memory, static_cast<double>(plan.targets));
   const double agree_seconds = seconds_since(start) - input_seconds;
@@ -296,13 +301,23 @@ void Stepper::share_logits(std::vector<std::vector<float>>& by_row) {
   }
 }
 
+// The cut fits the rows that train; held-out ones may be longer, and are then taken one by one.
+WindowPlan Stepper::plan_of_evaluation(std::span<const std::uint32_t> rows, const Cut& cut, Work work) {
+  const std::vector<std::uint32_t> share = share_of(rows);
+  WindowPlan plan = plan_of(share, cut);
+  const bool is_short = !shortage(plan, work, Checkpointing::None).empty();
+  if (!(group_ == nullptr ? is_short : group_->any(is_short))) return plan;
+  plan = plan_of(share, {.micro_batch = 1, .micro_tokens = 0, .layout = cut.layout});
+  agree(shortage(plan, work, Checkpointing::None), 0);
+  return plan;
+}
+
 Evaluation Stepper::evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
                              std::vector<std::vector<float>>* logits) {
   const auto start = Clock::now();
-  const WindowPlan plan = plan_of(share_of(rows), cut);
   const std::unique_ptr<data::Metric> metric = data::make_metric(tokens_);
   const bool with_logits = metric != nullptr || logits != nullptr;
-  reserve(plan, with_logits ? Work::LossAndLogits : Work::Loss, Checkpointing::None);
+  const WindowPlan plan = plan_of_evaluation(rows, cut, with_logits ? Work::LossAndLogits : Work::Loss);
   std::vector<std::int64_t> place(tokens_.rows(), -1);
   for (std::size_t i = 0; i < rows.size(); ++i) place[rows[i]] = static_cast<std::int64_t>(i);
   std::vector<std::vector<float>> judged(with_logits ? rows.size() : 0);  // the logits of every row

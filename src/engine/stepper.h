@@ -63,8 +63,9 @@ class Stepper {
   // The window's gradient, summed over threads and copied to the host: trainable_count() floats.
   std::vector<float> sum_gradients();
 
-  // Without dropout, `cut.micro_batch` examples a forward. logits, if given, receives those of every row:
-  // [its targets, or for question answering its tokens, width].
+  // Without dropout, cut like a step, or row by row where that does not fit. Throws OutOfMemory, on all
+  // ranks, when a single row does not fit either. logits, if given, receives those of every row: [its
+  // targets, or for question answering its tokens, width].
   Evaluation evaluate(std::span<const std::uint32_t> rows, const Cut& cut,
                       std::vector<std::vector<float>>* logits = nullptr);
 
@@ -99,6 +100,8 @@ class Stepper {
   Pass pass_of(Lane& lane, bool training, std::int64_t step, Checkpointing checkpointing);
   enum class Work { Train, Loss, LossAndLogits };
   void reserve(const WindowPlan& plan, Work work, Checkpointing checkpointing);
+  std::string shortage(const WindowPlan& plan, Work work, Checkpointing checkpointing);
+  WindowPlan plan_of_evaluation(std::span<const std::uint32_t> rows, const Cut& cut, Work work);
   // The logits of every sequence of a shard, on the host, without padding.
   std::vector<std::vector<float>> download_logits(const Shard& shard, const float* logits) const;
 

@@ -62,7 +62,10 @@ class Training {
     if (group_ != nullptr) check_same_weights(*group_, training_.model->parameters, *training_.model->ops);
     const std::int64_t first = resume();
     if (leads()) log_.emplace(folder_ / "steps.jsonl", first);
-    if (!job_.trace_file.empty() && leads()) stepper_.record_into(&trace_);
+    if (!job_.trace_file.empty() && leads()) {
+      write_trace();  // a place that cannot be written is found out before the training, not after it
+      stepper_.record_into(&trace_);
+    }
     bool interrupted = false;
     steps_done_ = first;
     while (steps_done_ < total_ && !interrupted) {
@@ -70,7 +73,6 @@ class Training {
       interrupted = group_ != nullptr ? group_->any(stop) : stop;
       if (!interrupted) step(first);
     }
-    if (!job_.trace_file.empty() && leads()) write_file_atomic(job_.trace_file, trace_.to_chrome_json());
     if (interrupted && steps_done_ > first) save();
     finish(interrupted);
   }
@@ -141,16 +143,31 @@ class Training {
     checkpoints_.save(*training_.model, stepper_.optimizer(), stepper_.loss_scaler().state(), steps_done_);
   }
 
-  void finish(bool interrupted) {
-    Evaluation evaluation;
-    if (!training_.rows.held_out.empty()) {
-      say("evaluating");
-      evaluation = stepper_.evaluate(training_.rows.held_out, training_.cut());
+  void write_trace() const { write_file_atomic(job_.trace_file, trace_.to_chrome_json()); }
+
+  // Null when nothing is held out, or when its rows do not fit in memory: what was trained is not lost with
+  // them.
+  Json evaluate() {
+    if (training_.rows.held_out.empty()) return nullptr;
+    say("evaluating");
+    try {
+      return evaluation_json(stepper_.evaluate(training_.rows.held_out, training_.cut()));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::OutOfMemory) throw;
+      return {{"error", e.what()}};
     }
+  }
+
+  void finish(bool interrupted) {
+    const std::filesystem::path saved = folder_ / "model";
+    if (leads()) {  // first: a kill in the evaluation must not cost the training
+      const ProcessGroup::Busy writing(group_);
+      save_model(*training_.model, job_.options, saved);
+      remove_torn_files(saved);
+    }
+    const Json evaluation = evaluate();
     if (!leads()) return;
     const ProcessGroup::Busy writing(group_);
-    const std::filesystem::path saved = folder_ / "model";
-    save_model(*training_.model, job_.options, saved);
     const StepLog::Totals& totals = log_->totals();
     const Json summary = {{"version", 1},
                           {"task", data::task_name(training_.tokens.task())},
@@ -165,10 +182,11 @@ class Training {
                           {"seconds", totals.seconds},
                           {"final_loss", totals.last_loss},
                           {"peak_bytes", totals.peak_bytes},
-                          {"evaluation", evaluation_json(evaluation)},
+                          {"evaluation", evaluation},
                           {"newly_initialised", fresh_},
                           {"model_folder", saved.string()}};
     write_file_atomic(folder_ / "summary.json", summary.dump(2) + "\n");
+    if (!job_.trace_file.empty()) write_trace();
     channel_.send(run::Done{.result = summary});
   }
 

@@ -48,8 +48,8 @@ std::shared_ptr<void> lock_folder(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kLockFile;
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) {
-    throw Error(ErrorKind::InvalidInput, folder.string(),
-                fmt::format("cannot be written ({})", std::strerror(errno)),
+    const std::string reason = error ? error.message() : std::strerror(errno);
+    throw Error(ErrorKind::InvalidInput, folder.string(), fmt::format("cannot be written ({})", reason),
                 "Name another folder with --run");
   }
   auto held = std::make_shared<Descriptor>(descriptor);
@@ -191,7 +191,8 @@ void RunFolder::write_result(const Json& result) const {
 void RunFolder::discard() {
   if (opening_ != Opening::Created || !trials_.empty()) return;
   std::error_code error;
-  for (const char* name : {kRunFile, kTrialsFile, kResultFile, "job.json", "worker.log", kLockFile}) {
+  for (const char* name :
+       {kRunFile, kTrialsFile, kResultFile, "job.json", "worker.log", "steps.jsonl", kLockFile}) {
     std::filesystem::remove(path_ / name, error);
   }
   // remove() takes a folder only when it is empty.

@@ -65,6 +65,26 @@ TEST_F(TrainVerb, NeverTrainsOverAnotherTraining) {
   EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5", "--overwrite"})).status.code, 0);
 }
 
+// A folder with another method's files beside the new ones would load as neither.
+TEST_F(TrainVerb, OverwriteLeavesNoFormerModel) {
+  EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 0);
+  write_file_atomic(program.folder / "run" / "model" / "adapter_config.json", "{}");
+  EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5", "--overwrite"})).status.code, 0);
+  EXPECT_FALSE(std::filesystem::exists(program.folder / "run" / "model" / "adapter_config.json"));
+}
+
+// A full disk, for one, ends a training with exit code 2: its checkpoints must still belong to a run.
+TEST_F(TrainVerb, WhatFailsAfterTheFirstStepKeepsItsRunAndWhatFailsBeforeLeavesNothing) {
+  program.set_plan({{"at_step", {{"3", "exit2"}}}});
+  EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 2);
+  EXPECT_TRUE(std::filesystem::exists(program.folder / "run" / "run.json"));
+  EXPECT_EQ(program.lines_in("run/steps.jsonl"), 2u);
+  std::filesystem::remove_all(program.folder / "run");
+  program.set_plan({{"at_step", {{"1", "exit2"}}}});
+  EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 2);
+  EXPECT_FALSE(std::filesystem::exists(program.folder / "run"));
+}
+
 TEST_F(TrainVerb, CtrlCLetsTheEngineFinishItsStep) {
   program.set_plan({{"sleeps", true}});
   ChildProcess child = ChildProcess::start(program.command(train({"--split", "8x4", "--steps", "100000"})));

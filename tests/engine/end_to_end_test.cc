@@ -124,6 +124,50 @@ TEST_F(EndToEnd, EveryTaskOfAnEncoderTrainsAndPrintsItsMetric) {
   EXPECT_NE(lm.text.find("is an encoder"), std::string::npos) << lm.text;
 }
 
+// The limit is found on rows that train; a long one among the held-out does not fit beside seven others.
+TEST_F(EndToEnd, HeldOutRowsTooLongForTheLimitAreEvaluatedOneByOneOrNotAtAll) {
+  const auto write_rows = [&](int words_of_the_long_one) {
+    std::string long_text, rows;
+    for (int i = 0; i < words_of_the_long_one; ++i) long_text += "word ";
+    for (int i = 0; i < 16; ++i) {
+      rows += fmt::format("{{\"text\": \"{}\", \"label\": {}}}\n", i == 5 ? long_text : "word", i % 2);
+    }
+    write_file_atomic(program.folder / "data.jsonl", rows);
+  };
+  const auto trained = [&](const std::string& folder, int seed, std::vector<std::string> more) {
+    more.insert(more.end(), {"--split", "8x1", "--steps", "1", "--eval-fraction", "0.5", "--seed",
+                             std::to_string(seed), "--layout", "arrival"});
+    const CapturedOutput output = run("train", folder, more);
+    EXPECT_EQ(output.status.code, 0) << output.text;
+    return read_json_file(program.folder / folder / "summary.json");
+  };
+  write_rows(40);
+  int seed = 0;  // one that holds the long row out
+  Json free = trained("free0", seed, {});
+  while (free.at("tokens") != 24 && ++seed < 20) free = trained(fmt::format("free{}", seed), seed, {});
+  ASSERT_EQ(free.at("tokens"), 24);
+  const std::string peak = std::to_string(free.at("peak_bytes").get<std::int64_t>());
+  const Json limited = trained("limited", seed, {"--memory-limit", peak});
+  ASSERT_TRUE(limited.at("evaluation").contains("loss")) << limited;
+  EXPECT_EQ(limited.at("evaluation").at("examples"), 8);
+  EXPECT_NEAR(limited.at("evaluation").at("loss").get<double>(),
+              free.at("evaluation").at("loss").get<double>(), 1e-6);
+
+  write_rows(120);
+  const Json not_evaluated = trained("not_evaluated", seed, {"--memory-limit", peak});
+  EXPECT_NE(dump_line(not_evaluated.at("evaluation")).find("memory limit: "), std::string::npos)
+      << not_evaluated;
+  EXPECT_TRUE(
+      std::filesystem::exists(program.folder / "not_evaluated" / "model" / "adapter_model.safetensors"));
+}
+
+TEST_F(EndToEnd, ATraceThatCannotBeWrittenIsRefusedBeforeTheTraining) {
+  const CapturedOutput output =
+      run("train", "traced", {"--split", "8x1", "--steps", "1", "--trace", program.folder.path().string()});
+  EXPECT_EQ(output.status.code, 2) << output.text;
+  EXPECT_FALSE(std::filesystem::exists(program.folder / "traced")) << output.text;
+}
+
 TEST_F(EndToEnd, ATruncatedModelIsRefusedAndNothingIsLeft) {
   const std::filesystem::path broken = program.folder / "broken";
   std::filesystem::copy(Program::model_folder(), broken, std::filesystem::copy_options::recursive);
@@ -156,7 +200,8 @@ TEST_F(EndToEnd, TwoProcessesTrainAsOneDoesAndARunGoesOnOnAnotherNumber) {
 
   // As after a kill: the checkpoint of step 3 is there, the summary is not.
   std::filesystem::remove(program.folder / "one" / "summary.json");
-  const CapturedOutput resumed = train("one", {"--split", "2x1x4"});
+  const CapturedOutput resumed =
+      train("one", {"--split", "2x1x4", "--checkpointing", "full", "--memory-limit", "2GiB", "--keep", "1"});
   ASSERT_EQ(resumed.status.code, 0) << resumed.text;
   EXPECT_NE(resumed.text.find("2x1x4 keeps its effective batch of 8"), std::string::npos) << resumed.text;
   const Json after = read_json_file(program.folder / "one" / "summary.json");
