@@ -45,7 +45,8 @@ Comparison compare(const Parameters& parameters, std::span<const float> gradient
     }
     const double scale = std::max(std::sqrt(own), 1e-3 * std::sqrt(whole));
     const double relative = scale > 0 ? std::sqrt(difference) / scale : std::sqrt(difference);
-    if (!(relative <= result.worst)) {  // a difference that is not a number is the worst of all
+    // A difference that is not a number is the worst of all, and stays it.
+    if (!std::isnan(result.worst) && !(relative <= result.worst)) {
       result.worst = relative;
       result.worst_tensor = p.name;
     }
@@ -62,6 +63,7 @@ class Verification {
     reference_loss_ = stepper_.accumulate(window_, {.micro_batch = all}, 0).loss;
     reference_ = stepper_.sum_gradients();
     stepper_.release_activations();
+    require_something_to_compare();
   }
 
   Json check(const Cut& cut) {
@@ -105,6 +107,19 @@ class Verification {
   }
 
  private:
+  // Zeros and what is not a number are the same however they are cut.
+  void require_something_to_compare() const {
+    double squares = 0;
+    for (const float x : reference_) squares += static_cast<double>(x) * x;
+    const bool finite = std::isfinite(reference_loss_) && std::isfinite(squares);
+    if (finite && squares > 0) return;
+    throw Error(
+        ErrorKind::No, "the uncut batch",
+        finite ? "has a gradient of zero: no cut could differ from it"
+               : "has a loss or a gradient that is not finite: no cut can be compared with it",
+        finite ? "" : "The model's weights may be damaged: compare their checksum with the original's");
+  }
+
   // A fresh adapter's B is zero and so is every gradient of its A: that would prove nothing about A.
   void perturb_adapters() {
     const Parameters& parameters = training_.model->parameters;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <string>
 
 #include "cli/program.h"
@@ -159,6 +161,27 @@ TEST_F(EndToEnd, HeldOutRowsTooLongForTheLimitAreEvaluatedOneByOneOrNotAtAll) {
       << not_evaluated;
   EXPECT_TRUE(
       std::filesystem::exists(program.folder / "not_evaluated" / "model" / "adapter_model.safetensors"));
+}
+
+// NaN in every gradient is "the same" in every cut, and proves nothing.
+TEST_F(EndToEnd, VerifyRefusesAModelWhoseGradientIsNotFinite) {
+  const std::filesystem::path broken = program.folder / "broken";
+  std::filesystem::copy(Program::model_folder(), broken, std::filesystem::copy_options::recursive);
+  std::string weights = read_file(broken / "model.safetensors");
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);
+  const Json header = parse_json(std::string_view(weights).substr(8, header_bytes), "header");
+  const auto begin =
+      header.at("encoder.layer.0.attention.self.query.weight").at("data_offsets").at(0).get<std::size_t>();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(weights.data() + 8 + header_bytes + begin, &nan, sizeof nan);
+  write_file_atomic(broken / "model.safetensors", weights);
+  ProcessOptions options = program.command(
+      {"verify", broken.string(), program.data(), "--effective-batch", "4", "--lora", "4", "--threads", "2"});
+  options.environment["BATCHWRIGHT_ENGINE"] = programs_folder() + "/batchwright-engine";
+  const CapturedOutput output = run_captured(options, std::chrono::seconds(120));
+  EXPECT_EQ(output.status.code, 1) << output.text;
+  EXPECT_NE(output.text.find("is not finite"), std::string::npos) << output.text;
 }
 
 TEST_F(EndToEnd, ATraceThatCannotBeWrittenIsRefusedBeforeTheTraining) {
