@@ -215,6 +215,16 @@ CapturedOutput run_captured(ProcessOptions options, std::chrono::milliseconds ti
   return result;
 }
 
+void hold_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one. Input is opened for writing only and output for reading only, so
+    // that their use fails as it did; messages go nowhere.
+    const int opened = ::open("/dev/null", number == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+    if (opened > STDERR_FILENO) ::close(opened);
+  }
+}
+
 std::string last_line(std::string_view text, std::size_t most) {
   const auto is_blank = [](char c) { return c == '\n' || c == '\r' || c == ' ' || c == '\t'; };
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);

@@ -78,6 +78,11 @@ struct CapturedOutput {
 CapturedOutput run_captured(ProcessOptions options, std::chrono::milliseconds timeout,
                             std::int64_t most_bytes = 1 << 20);
 
+// Gives a program that was started with standard input, output or error closed (>&-) something in their
+// place: the next file it opened would get that number, and be written into. Writing to a closed output still
+// fails.
+void hold_standard_descriptors();
+
 // The last line of `text` that is not blank, at most `most` bytes of it.
 std::string last_line(std::string_view text, std::size_t most = 300);
 

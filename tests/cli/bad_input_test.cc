@@ -122,6 +122,18 @@ TEST_F(BadInput, OfFilesIsRefusedByPath) {
   for (const Case& wrong : cases) expect_refused(wrong);
 }
 
+// Without a descriptor of its own the next opened file would be standard output.
+TEST_F(BadInput, AClosedStandardOutputIsNamedAndNothingElseIsWrittenInto) {
+  ProcessOptions options;
+  options.command = {"/bin/sh", "-c", "exec \"$0\" train --help <&- >&- 2>&-",
+                     programs_folder() + "/batchwright"};
+  EXPECT_EQ(run_captured(options, std::chrono::seconds(20)).status.code, 2);
+  options.command[2] = "exec \"$0\" train --help >&-";
+  const CapturedOutput output = run_captured(options, std::chrono::seconds(20));
+  EXPECT_EQ(output.status.code, 2) << output.text;
+  EXPECT_NE(output.text.find("standard output: cannot be written"), std::string::npos) << output.text;
+}
+
 TEST_F(BadInput, ThatTheEngineRefusesTakesTheRunFolderBack) {
   program.set_plan({{"start", "exit2"}});
   expect_refused({program.tune(), "model.safetensors: is truncated"});
