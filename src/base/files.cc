@@ -152,6 +152,17 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
+std::string sampled_hash(const std::filesystem::path& path) {
+  constexpr std::size_t kPieces = 64, kPieceBytes = 4096;
+  const MappedFile file(path);
+  const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (bytes.size() <= kPieces * kPieceBytes) return content_hash(bytes);
+  std::string sampled = std::to_string(bytes.size());
+  for (std::size_t i = 0; i < kPieces; ++i)
+    sampled += bytes.substr((bytes.size() - kPieceBytes) / (kPieces - 1) * i, kPieceBytes);
+  return content_hash(sampled);
+}
+
 void drop_resident_pages(std::span<const std::byte> mapped) {
   // Whole pages inside the span only: the others hold neighbours' bytes too.
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));

@@ -26,6 +26,9 @@ void append_line_synced(const std::filesystem::path& path, std::string_view line
 
 // 128-bit XXH3 of the bytes as 32 hexadecimal digits: names cache entries; not for security.
 std::string content_hash(std::string_view bytes);
+// Of a file's size and of 64 pieces spread over it: tells weights from other weights without reading
+// gigabytes.
+std::string sampled_hash(const std::filesystem::path& path);
 
 // A file mapped read-only for the lifetime of the object. An empty file maps to an empty span.
 class MappedFile {

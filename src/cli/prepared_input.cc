@@ -1,6 +1,9 @@
 #include "cli/prepared_input.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -25,6 +28,21 @@ std::string row_word(data::Task task) {
       return "texts or blocks";
   }
   return "rows";
+}
+
+// Other weights under the same name must not be taken for these: a resumed adapter would go on over a base
+// that it never saw.
+std::string weights_hash(const std::filesystem::path& folder) {
+  const std::filesystem::path single = folder / "model.safetensors";
+  std::error_code error;
+  if (std::filesystem::exists(single, error)) return sampled_hash(single);
+  std::vector<std::string> shards;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".safetensors")
+      shards.push_back(entry.path().filename().string() + sampled_hash(entry.path()));
+  }
+  std::sort(shards.begin(), shards.end());
+  return content_hash(fmt::format("{}", fmt::join(shards, " ")));
 }
 
 // An option of another task would change nothing, and its user thinks it does.
@@ -86,14 +104,10 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
 }
 
 Json request_of(const std::string& verb, const PreparedInput& input, const run::TrainingOptions& options) {
-  // The weights are named by size, not by content: hashing gigabytes at every start would cost more than it
-  // tells.
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(input.model_folder / "model.safetensors", error);
   return {{"verb", verb},
           {"model", std::filesystem::weakly_canonical(input.model_folder).string()},
           {"model_config", content_hash(read_file(input.model_folder / "config.json"))},
-          {"model_bytes", error ? Json() : Json(bytes)},
+          {"model_weights", weights_hash(input.model_folder)},
           {"data", input.content_id},
           {"options", run::to_json(options)}};
 }

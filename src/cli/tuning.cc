@@ -35,7 +35,7 @@ run::EngineJob trials_job(const TuningPlan& plan, const run::TrainingOptions& op
 // What a step's time and memory follow from: not where the model lies and what the examples say, but the
 // model's shape, how long the examples are, this machine and this engine.
 Json question_of(const TuningPlan& plan, Json request) {
-  for (const char* name : {"model", "data"}) request.erase(name);
+  for (const char* name : {"model", "model_weights", "data"}) request.erase(name);
   for (const char* name :
        {"steps", "epochs", "learning_rate", "warmup_steps", "schedule", "weight_decay", "adam_beta1",
         "adam_beta2", "adam_epsilon", "seed", "eval_fraction", "save_every", "keep"}) {

@@ -44,6 +44,28 @@ TEST_F(Files, APipeIsNotWaitedFor) {
   EXPECT_THROW(MappedFile(folder_ / "pipe"), Error);
 }
 
+TEST_F(Files, ASampledHashSeesSizeBeginningMiddleAndEnd) {
+  const std::filesystem::path file = folder_ / "weights";
+  std::string content(3 << 20, 'w');
+  const auto hash = [&] {
+    write_file_atomic(file, content);
+    return sampled_hash(file);
+  };
+  const std::string first = hash();
+  EXPECT_EQ(hash(), first);
+  for (const std::size_t at : {std::size_t{0}, content.size() / 63 * 31 + 5, content.size() - 64}) {
+    content[at] = 'x';
+    EXPECT_NE(hash(), first) << at;
+    content[at] = 'w';
+  }
+  content += 'w';
+  EXPECT_NE(hash(), first);
+  content = "short";
+  const std::string small = hash();
+  content = "shorT";
+  EXPECT_NE(hash(), small);
+}
+
 TEST_F(Files, AppendedLinesAddUp) {
   append_line_synced(folder_ / "trials.jsonl", "{\"a\":1}");
   append_line_synced(folder_ / "trials.jsonl", "{\"a\":2}");
