@@ -67,6 +67,20 @@ std::filesystem::path training_folder(const TrainArguments& arguments, const Jso
               "Name another folder with --run, or give --overwrite to replace it");
 }
 
+// --overwrite empties the run folder: what this training reads must not lie in it.
+void refuse_inside(const std::filesystem::path& folder, const TrainingArguments& arguments) {
+  const auto whole = [](const std::filesystem::path& path) {
+    return (std::filesystem::weakly_canonical(std::filesystem::absolute(path)) / "").string();
+  };
+  for (const std::string& word : arguments.words) {
+    if (whole(word).starts_with(whole(folder))) {
+      throw Error(ErrorKind::Usage, word,
+                  fmt::format("lies in {}, which --overwrite would empty", folder.string()),
+                  "Name another folder with --run");
+    }
+  }
+}
+
 std::string text_line(const run::StepReport& step, std::int64_t steps) {
   std::string text = fmt::format("step {} of {}", step.step, steps);
   if (step.loss) text += fmt::format(", loss {:.4f}", *step.loss);
@@ -201,6 +215,7 @@ int train(const TrainArguments& arguments) {
   request["micro_tokens"] = arguments.training.micro_tokens;
   run::find_engine();  // before a folder is made
   const std::filesystem::path path = training_folder(arguments, request);
+  if (arguments.training.overwrite) refuse_inside(path, arguments.training);
   const bool goes_on = !arguments.training.overwrite && can_go_on(path);
   run::RunFolder folder(path, std::move(request), arguments.training.overwrite);
   if (arguments.training.overwrite) {

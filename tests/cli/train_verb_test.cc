@@ -73,6 +73,18 @@ TEST_F(TrainVerb, OverwriteLeavesNoFormerModel) {
   EXPECT_FALSE(std::filesystem::exists(program.folder / "run" / "model" / "adapter_config.json"));
 }
 
+TEST_F(TrainVerb, OverwriteNeverEmptiesTheFolderOfItsOwnModel) {
+  EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 0);
+  std::filesystem::copy(Program::model_folder(), program.folder / "run" / "model",
+                        std::filesystem::copy_options::recursive);
+  const CapturedOutput refused =
+      program.run({"train", "run/model", program.data(), "--effective-batch", "32", "--split", "8x4",
+                   "--steps", "5", "--run", "run", "--overwrite"});
+  EXPECT_EQ(refused.status.code, 2) << refused.text;
+  EXPECT_NE(refused.text.find("which --overwrite would empty"), std::string::npos) << refused.text;
+  EXPECT_TRUE(std::filesystem::exists(program.folder / "run" / "model" / "config.json"));
+}
+
 // A full disk, for one, ends a training with exit code 2: its checkpoints must still belong to a run.
 TEST_F(TrainVerb, WhatFailsAfterTheFirstStepKeepsItsRunAndWhatFailsBeforeLeavesNothing) {
   program.set_plan({{"at_step", {{"3", "exit2"}}}});
