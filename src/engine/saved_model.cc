@@ -62,6 +62,11 @@ Json trained_config(const LoadedModel& model) {
   Json config = model.config.raw;
   const std::string architecture = architecture_of(model.config, model.task);
   if (!architecture.empty()) config["architectures"] = {architecture};
+  // The weights are written as float32, and Transformers 5 loads in the type that is named here (4 calls it
+  // torch_dtype).
+  for (const char* name : {"dtype", "torch_dtype"}) {
+    if (config.contains(name)) config[name] = "float32";
+  }
   if (model.label_names.empty()) return config;
   Json id2label = Json::object(), label2id = Json::object();
   for (std::size_t i = 0; i < model.label_names.size(); ++i) {

@@ -163,6 +163,23 @@ TEST_F(EndToEnd, HeldOutRowsTooLongForTheLimitAreEvaluatedOneByOneOrNotAtAll) {
       std::filesystem::exists(program.folder / "not_evaluated" / "model" / "adapter_model.safetensors"));
 }
 
+// A checkpoint in 16 bits trains in 32: loaded in 16 again, the saved model would not give its own logits.
+TEST_F(EndToEnd, TheSavedModelNamesTheTypeOfItsWeights) {
+  const std::filesystem::path half = program.folder / "half";
+  std::filesystem::copy(Program::model_folder(), half, std::filesystem::copy_options::recursive);
+  Json config = read_json_file(half / "config.json");
+  config["torch_dtype"] = config["dtype"] = "bfloat16";
+  write_file_atomic(half / "config.json", config.dump());
+  ProcessOptions options = program.command({"train", half.string(), program.data(), "--effective-batch", "4",
+                                            "--split", "4x1", "--steps", "1", "--run", "full"});
+  options.environment["BATCHWRIGHT_ENGINE"] = programs_folder() + "/batchwright-engine";
+  const CapturedOutput output = run_captured(options, std::chrono::seconds(120));
+  ASSERT_EQ(output.status.code, 0) << output.text;
+  const Json saved = read_json_file(program.folder / "full" / "model" / "config.json");
+  EXPECT_EQ(saved.at("torch_dtype"), "float32");
+  EXPECT_EQ(saved.at("dtype"), "float32");
+}
+
 // NaN in every gradient is "the same" in every cut, and proves nothing.
 TEST_F(EndToEnd, VerifyRefusesAModelWhoseGradientIsNotFinite) {
   const std::filesystem::path broken = program.folder / "broken";
