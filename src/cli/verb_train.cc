@@ -54,8 +54,11 @@ bool can_go_on(const std::filesystem::path& folder) { return has_checkpoint(fold
 // never touched: without --run the next one gets a folder of its own.
 std::filesystem::path training_folder(const TrainArguments& arguments, const Json& request) {
   if (arguments.training.run_folder.empty()) {
-    const std::filesystem::path folder = default_run_folder("train", request);
-    return can_go_on(folder) ? folder : run::unused_folder(folder);
+    const std::filesystem::path base = default_run_folder("train", request);
+    std::filesystem::path folder = base;
+    for (int number = 2; std::filesystem::exists(folder) && !can_go_on(folder); ++number)
+      folder = run::numbered_folder(base, number);
+    return folder;
   }
   const std::filesystem::path folder = arguments.training.run_folder;
   if (arguments.training.overwrite || !std::filesystem::exists(folder / "steps.jsonl") || can_go_on(folder)) {

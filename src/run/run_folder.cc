@@ -203,10 +203,13 @@ void RunFolder::discard() {
 std::filesystem::path unused_folder(const std::filesystem::path& base) {
   std::filesystem::path candidate = base;
   std::error_code error;
-  for (int number = 2; std::filesystem::exists(candidate, error); ++number) {
-    candidate = base.string() + fmt::format("-{}", number);
-  }
+  for (int number = 2; std::filesystem::exists(candidate, error); ++number)
+    candidate = numbered_folder(base, number);
   return candidate;
+}
+
+std::filesystem::path numbered_folder(const std::filesystem::path& base, int number) {
+  return base.string() + fmt::format("-{}", number);
 }
 
 }  // namespace batchwright::run

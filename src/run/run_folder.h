@@ -55,5 +55,7 @@ class RunFolder {
 
 // The first folder of `base`, `base`-2, `base`-3, ... that does not exist.
 std::filesystem::path unused_folder(const std::filesystem::path& base);
+// `base`-`number`.
+std::filesystem::path numbered_folder(const std::filesystem::path& base, int number);
 
 }  // namespace batchwright::run

@@ -73,6 +73,29 @@ TEST_F(TrainVerb, OverwriteLeavesNoFormerModel) {
   EXPECT_FALSE(std::filesystem::exists(program.folder / "run" / "model" / "adapter_config.json"));
 }
 
+// A second training of the same request has a folder of its own, and is found there again after a kill.
+TEST_F(TrainVerb, WithoutAFolderGoesOnInTheOneThatWasInterrupted) {
+  const std::vector<std::string> words = {"train",
+                                          Program::model_folder(),
+                                          program.data(),
+                                          "--effective-batch",
+                                          "32",
+                                          "--split",
+                                          "8x4",
+                                          "--steps",
+                                          "5"};
+  const std::filesystem::path runs = program.folder / "batchwright-runs";
+  EXPECT_EQ(program.run(words).status.code, 0);
+  const std::filesystem::path first = *std::filesystem::directory_iterator(runs);
+  write_file_atomic(first / "summary.json", R"({"interrupted": false})");
+  EXPECT_EQ(program.run(words).status.code, 0);
+  const std::filesystem::path second = first.string() + "-2";
+  ASSERT_TRUE(std::filesystem::exists(second));
+  write_file_atomic(second / "checkpoints" / "step-000000003.safetensors", "");
+  EXPECT_EQ(program.run(words).status.code, 0);
+  EXPECT_FALSE(std::filesystem::exists(first.string() + "-3"));
+}
+
 TEST_F(TrainVerb, OverwriteNeverEmptiesTheFolderOfItsOwnModel) {
   EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 0);
   std::filesystem::copy(Program::model_folder(), program.folder / "run" / "model",
