@@ -131,7 +131,7 @@ TEST_F(BadInput, AClosedStandardOutputIsNamedAndNothingElseIsWrittenInto) {
   options.command[2] = "exec \"$0\" train --help >&-";
   const CapturedOutput output = run_captured(options, std::chrono::seconds(20));
   EXPECT_EQ(output.status.code, 2) << output.text;
-  EXPECT_NE(output.text.find("standard output: cannot be written"), std::string::npos) << output.text;
+  EXPECT_NE(output.text.find("standard output: cannot"), std::string::npos) << output.text;
 }
 
 TEST_F(BadInput, ThatTheEngineRefusesTakesTheRunFolderBack) {
