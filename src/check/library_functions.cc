@@ -130,9 +130,10 @@ bool Library::iteration(std::string_view name, Arguments& arguments, Value& out)
       if (written && written->kind == ExprKind::Number && m.window_literal(written->number) > 0)
         return number_value(m.window_literal(written->number), kAccumulation);
       const auto known = m.as_number(given[i]);
-      // range(args.epoch): a name that elsewhere tells where one is tells here how far to go.
+      // range(args.epoch), range(1, args.epoch + 1): a name that elsewhere tells where one is tells here how
+      // far to go.
       const bool end = i == 1 || given.size() == 1;
-      if (end && known && given[i].opaque() && known->number == 0) return std::nullopt;
+      if (end && known && known->number <= 1 && m.holds_open_epoch(written)) return std::nullopt;
       return known;
     };
     const auto first = number(0), second = number(1), third = number(2);
@@ -324,9 +325,11 @@ bool Library::tensor_function(std::string_view dotted, std::string_view name, Ar
     return true;
   }
   if (name == "all_reduce" && arguments.call && arguments.call->kids.size() > 1 && !given.empty() &&
-      (given[0].has_terms() || given[0].opaque()) &&
+      (given[0].has_terms() || given[0].opaque() || given[0].is(Type::Number)) &&
       !contains_any(arguments.call->source, {"AVG", "MAX", "MIN"})) {
-    Value reduced = given[0].has_terms() ? given[0] : m.symbol_value(arguments.call->kids[1]);
+    const bool known = given[0].has_terms() || given[0].is(Type::Number);
+    Value reduced = known ? given[0] : m.symbol_value(arguments.call->kids[1]);
+    if (reduced.is(Type::Number)) reduced.number *= m.trace_.world;
     reduced.taint |= kWorld;  // a sum over all processes
     m.assign(arguments.call->kids[1], reduced, nullptr);
     return true;

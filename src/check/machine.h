@@ -140,6 +140,7 @@ class Machine {
   std::optional<Value> next_item(Heap& iterator);
   double iteration_limit(const Stmt* loop, const Value& iterable, bool& truncated);
   double open_length(const Value& iterable, std::string_view text) const;
+  bool holds_open_epoch(const Expr* written);
   void loop_ended(const Stmt* loop, bool truncated);
 
   // machine_expressions.cc

@@ -1,4 +1,5 @@
 // Iteration: how often a loop runs when the program does not say, and what it gives each time.
+#include <algorithm>
 #include <cmath>
 
 #include "check/library.h"
@@ -38,6 +39,16 @@ double Machine::open_length(const Value& iterable, std::string_view text) const 
   if (names_micro_batches(last_part(name))) return world_.accumulation;
   if (names_data(name)) return world_.epoch_length();
   return world_.accumulation;
+}
+
+// Whether a number was written with an epoch that the program leaves open.
+bool Machine::holds_open_epoch(const Expr* written) {
+  if (!written) return false;
+  if (written->kind == ExprKind::Name || written->kind == ExprKind::Attribute)
+    return contains_any(lower(last_part(written->source)), {"epoch"}) && evaluate(written).opaque();
+  return written->kind == ExprKind::Binary &&
+         std::any_of(written->kids.begin(), written->kids.end(),
+                     [&](const Expr* part) { return holds_open_epoch(part); });
 }
 
 Value Machine::iterator_of(const Value& value) {

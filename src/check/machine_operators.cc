@@ -19,6 +19,17 @@ bool is_own_size(const Expr* division) {
   return left->kind == ExprKind::Subscript && left->source.find(".shape[") != std::string_view::npos;
 }
 
+// Names, numbers and lengths, and what the four operations make of them.
+bool is_plain_arithmetic(const Expr* expression) {
+  if (!expression) return false;
+  if (expression->kind == ExprKind::Binary)
+    return is_plain_arithmetic(expression->kids[0]) && is_plain_arithmetic(expression->kids[1]);
+  if (expression->kind == ExprKind::Call)
+    return !expression->kids.empty() && expression->kids[0] && expression->kids[0]->text == "len";
+  return expression->kind == ExprKind::Name || expression->kind == ExprKind::Attribute ||
+         expression->kind == ExprKind::Number;
+}
+
 }  // namespace
 
 Value Machine::evaluate_unary(const Expr* expression) {
@@ -194,13 +205,14 @@ std::optional<bool> Machine::meets_limit(const Value& counter, const Value& limi
                                          std::size_t side) const {
   if (!limit.opaque() || limit.has_terms()) return std::nullopt;
   const Expr* written = expression->kids[side];
-  const bool variable = written->kind == ExprKind::Name || written->kind == ExprKind::Attribute;
-  const std::string_view name = limit.name ? std::string_view(*limit.name)
-                                : variable ? written->source
-                                           : std::string_view{};
-  if (name.empty() || contains_any(lower(last_part(name)), {"batch_size", "bsz"})) return std::nullopt;
+  if (!is_plain_arithmetic(written) && !limit.name) return std::nullopt;
+  const bool last = written->kind == ExprKind::Binary && written->text == "-" &&
+                    written->kids[1]->kind == ExprKind::Number && written->kids[1]->number == 1;
+  if (last) written = written->kids[0];  // step == num_steps - 1
+  const std::string_view name = limit.name && !last ? std::string_view(*limit.name) : written->source;
+  if (contains_any(lower(name), {"batch_size", "bsz"})) return std::nullopt;
   const auto op = expression->text;
-  const bool met = names_epoch_length(name) && counter.number == world_.epoch_length();
+  const bool met = names_epoch_length(name) && counter.number == world_.epoch_length() - (last ? 1 : 0);
   if (op == "==" || op == "!=") return (op == "==") == met;
   if (!names_run_length(name)) return std::nullopt;
   const bool asks_for_more = side == 1 ? op == ">=" || op == ">" : op == "<=" || op == "<";

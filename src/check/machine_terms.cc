@@ -173,7 +173,11 @@ Value Machine::scale_by(const Value& value, const Value& factor, bool divide, co
         term.world *= divide ? 1 / trace_.world : trace_.world;
       } else if (number->taint & kAccumulation)
         term.window *= by;
-      else if (number->taint & (kLength | kIndex))
+      else if ((number->taint & kWorld) && (number->taint & kBatchSize)) {
+        // A size that was summed over the processes.
+        term.counted = true;
+        term.world *= divide ? 1 / trace_.world : trace_.world;
+      } else if (number->taint & (kLength | kIndex))
         term.averaged *= by;
       else if (number->taint & (kWorld | kLocalWorld))
         term.world *= by;
