@@ -261,6 +261,9 @@ void Machine::tag_by_name(std::string_view name, Value& value, const Expr* sourc
     return;
   }
   const std::string word = lower(name);
+  // epochs = int(settings.get("epochs", 1)): a number, whatever was called for it.
+  if (value.has_terms() && value.terms->size() == 1 && word.find("epoch") != std::string::npos)
+    if (const auto usual = guess_number(name); usual && usual->taint == 0) value = *usual;
   if (value.is(Type::Number) && value.number > 2 && !(value.taint & kIndex) &&
       has_part(word, {"epochs", "num_epoch", "n_epoch", "max_epoch"}))
     value.number = 2;

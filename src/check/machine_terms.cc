@@ -177,6 +177,9 @@ Value Machine::scale_by(const Value& value, const Value& factor, bool divide, co
         // A size that was summed over the processes.
         term.counted = true;
         term.world *= divide ? 1 / trace_.world : trace_.world;
+      } else if ((number->taint & kWorld) && (number->taint & kLength)) {
+        term.averaged *= divide ? by * trace_.world : by / trace_.world;
+        term.world *= divide ? 1 / trace_.world : trace_.world;
       } else if (number->taint & (kLength | kIndex))
         term.averaged *= by;
       else if (number->taint & (kWorld | kLocalWorld))
