@@ -17,11 +17,12 @@ namespace {
 // A signal handler can reach nothing but globals; the guard owns them.
 std::atomic<int> g_signals{0};
 int g_pipe[2] = {-1, -1};
-struct sigaction g_former_interrupt, g_former_terminate;
+struct sigaction g_former_interrupt, g_former_terminate, g_former_hang_up;
 
-void note_signal(int) {
+void note_signal(int number) {
   const int saved_errno = errno;
-  if (g_signals.fetch_add(1) >= 1) ::_exit(130);
+  // A terminal that closes may say so twice.
+  if (g_signals.fetch_add(1) >= 1 && number != SIGHUP) ::_exit(130);
   (void)!::write(g_pipe[1], "!", 1);
   errno = saved_errno;
 }
@@ -39,11 +40,15 @@ InterruptGuard::InterruptGuard() {
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, &g_former_interrupt);
   ::sigaction(SIGTERM, &action, &g_former_terminate);
+  // The terminal is gone; under nohup that is nothing.
+  ::sigaction(SIGHUP, nullptr, &g_former_hang_up);
+  if (g_former_hang_up.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 InterruptGuard::~InterruptGuard() {
   ::sigaction(SIGINT, &g_former_interrupt, nullptr);
   ::sigaction(SIGTERM, &g_former_terminate, nullptr);
+  ::sigaction(SIGHUP, &g_former_hang_up, nullptr);
   for (int& end : g_pipe) {
     ::close(end);
     end = -1;

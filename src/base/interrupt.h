@@ -4,9 +4,9 @@
 
 namespace batchwright {
 
-// While one exists, SIGINT and SIGTERM are noted instead of ending the program, so that work can stop at a
-// safe place and leave its files whole. A second SIGINT ends the program at once (children end with it, see
-// ChildProcess). Only one may exist at a time; the former handlers come back with its end.
+// While one exists, SIGINT, SIGTERM and SIGHUP are noted instead of ending the program, so that work can stop
+// at a safe place and leave its files whole. A second SIGINT ends the program at once (children end with it,
+// see ChildProcess). Only one may exist at a time; the former handlers come back with its end.
 class InterruptGuard {
  public:
   InterruptGuard();

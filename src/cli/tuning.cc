@@ -113,7 +113,8 @@ TuningResult tune_with_engine(const TuningPlan& plan, InterruptGuard& interrupt,
   search.exhaustive = plan.exhaustive;
   search.layout = plan.options.layout;
   search.checkpointing = plan.options.checkpointing;
-  if (!plan.exhaustive) {
+  // Token cuts are packed: beside another layout they would be an answer that train refuses.
+  if (!plan.exhaustive && (plan.options.layout == "auto" || plan.options.layout == "packed")) {
     search.token_cuts =
         plan.micro_tokens > 0
             ? std::vector{run::Split::of_tokens(plan.micro_tokens)}

@@ -70,12 +70,21 @@ TEST(InterruptGuard, NotesASignalAndRestoresTheFormerHandler) {
     EXPECT_FALSE(guard.requested());
     guard.check();
     ::raise(SIGINT);
+    ::raise(SIGHUP);  // as well: not a second wish
     EXPECT_TRUE(guard.requested());
     EXPECT_THROW(guard.check(), Error);
     EXPECT_THROW(InterruptGuard(), Error);
   }
+  {
+    const InterruptGuard guard;
+    ::raise(SIGHUP);
+    EXPECT_TRUE(guard.requested());
+  }
+  ::signal(SIGHUP, SIG_IGN);  // nohup
   InterruptGuard fresh;
+  ::raise(SIGHUP);
   EXPECT_FALSE(fresh.requested());
+  ::signal(SIGHUP, SIG_DFL);
   fresh.stop_at(steady_seconds() + 1000);
   fresh.check();
   fresh.stop_at(steady_seconds());

@@ -56,6 +56,12 @@ TEST_F(TuneVerb, JsonIsOneDocumentOnStandardOutput) {
   EXPECT_EQ(document.at("run_folder"), "run");
 }
 
+TEST_F(TuneVerb, TokenCutsStandBesideThePackedLayoutOnly) {
+  const CapturedOutput output = program.run(program.tune({"--layout", "sorted"}));
+  EXPECT_EQ(output.status.code, 0) << output.text;
+  EXPECT_EQ(program.result().at("trials").size(), 6u);
+}
+
 TEST_F(TuneVerb, AMemoryLimitDropsTheSplitsAboveIt) {
   program.set_plan({{"base_bytes", 100 << 20}, {"bytes_per_example", 10 << 20}});
   const CapturedOutput output = program.run(program.tune({"--memory-limit", "200MiB"}));
