@@ -148,6 +148,7 @@ class Machine {
   Value evaluate_name(const Expr* expression);
   Value evaluate_attribute(const Expr* expression);
   Value attribute_of(const Value& object, std::string_view name, const Expr* expression);
+  Value class_value(std::string_view name, const Expr* written);
   Value set_elsewhere(const Value& object, std::string_view name);
   Value evaluate_subscript(const Expr* expression);
   Value evaluate_unary(const Expr* expression);

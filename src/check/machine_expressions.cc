@@ -175,11 +175,8 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
       Value made;
       if (const Value* method = method_of(object, name, made)) return *method;
       if (object.heap->definition)
-        if (const Expr* written = class_attribute(object.heap->definition, name)) {
-          Value value = evaluate(written);
-          tag_by_name(name, value, written);
-          return value;
-        }
+        if (const Expr* written = class_attribute(object.heap->definition, name))
+          return class_value(name, written);
       if (Value value = set_elsewhere(object, name); !value.opaque()) {
         object.heap->fields[std::string(name)] = value;
         return value;
@@ -199,11 +196,8 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
   if (object.is(Type::Class)) {
     const auto found = object.heap->fields.find(name);
     if (found != object.heap->fields.end()) return found->second;
-    if (const Expr* written = class_attribute(object.heap->definition, name)) {
-      Value value = evaluate(written);
-      tag_by_name(name, value, written);
-      return value;
-    }
+    if (const Expr* written = class_attribute(object.heap->definition, name))
+      return class_value(name, written);
     if (const Stmt* method = scan_.find_method(object.heap->definition, name)) {
       Value function;
       function.type = Type::Function;
@@ -230,6 +224,16 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
     return named(std::move(path));
   }
   return {};
+}
+
+// A class attribute may be written with itself: then it stays open.
+Value Machine::class_value(std::string_view name, const Expr* written) {
+  if (depth_ > 12) return {};
+  ++depth_;
+  Value value = evaluate(written);
+  --depth_;
+  tag_by_name(name, value, written);
+  return value;
 }
 
 // What a method other than __init__ sets an attribute to, where its class is run by a framework that calls

@@ -226,6 +226,11 @@ TEST(Loops, SurvivesDamage) {
 TEST(Loops, SurvivesHostileInput) {
   const std::string loop = "\nfor b in loader:\n    loss.backward()\n    optimizer.step()\n";
   check_python(std::string(300'000, '(') + loop, "deep");
+  // An attribute that is written with itself.
+  check_python(
+      "class A:\n    rate = A.rate.get()\n    def fit(self):\n        for b in self.rate:\n"
+      "            self.loss(b).backward()\n            self.optimizer.step()\n",
+      "own attribute");
   check_python("x = [" + std::string(2'000'000, '1') + "]" + loop, "long line");
   check_python(
       "x = " +
