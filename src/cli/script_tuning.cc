@@ -20,6 +20,7 @@ namespace {
 tune::SearchOptions search_of(const ScriptTuningPlan& plan) {
   tune::SearchOptions search;
   search.effective_batch = plan.effective_batch;
+  search.memory_limit_bytes = plan.memory_limit_bytes;
   search.probe_longest = false;
   search.starts_are_dear = true;
   search.exhaustive = plan.exhaustive;

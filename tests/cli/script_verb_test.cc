@@ -40,6 +40,23 @@ TEST(ScriptVerb, RunsAScriptAtTwoLengthsAndAnswersAgainFromTheFolder) {
   EXPECT_EQ(program.lines_in("run/trials.jsonl"), trials);
 }
 
+// 100 MB an example under 500 MB: the peaks of 2x4 and 4x2 say that 8x1 needs more, so it is never started.
+TEST(ScriptVerb, ALimitSparesWhatSurelyDoesNotFit) {
+  const Program program;
+  const std::string script =
+      std::string("import sys; held = b'x' * (int(sys.argv[1]) * 10**8); del sys.argv[1]\n") +
+      "import time; time.sleep(0.02 * int(sys.argv[1]) * int(sys.argv[2]))";
+  const CapturedOutput output = program.run(tune({"--steps-arg", "{steps}", "--memory-limit", "500MB"},
+                                                 {python_for_tests(), "-c", script, "{micro}", "{accum}"}));
+  const Json result = program.result();
+  for (const Json& trial : result.at("trials"))
+    EXPECT_NE(trial.at("outcome"), "out_of_memory") << output.text;
+  EXPECT_EQ(result.at("trials").at(0).at("outcome"), "not_tried");
+  EXPECT_NE(result.at("trials").at(0).at("why_dropped").get<std::string>().find("is predicted to need"),
+            std::string::npos)
+      << output.text;
+}
+
 // Killed in the middle of a trial: what it left lying is gone once the same command has continued.
 TEST(ScriptVerb, AKilledTunerLeavesNothingForLong) {
   const Program program;
