@@ -55,8 +55,8 @@ struct Done {
   Json result;
   int rank = 0, world_size = 1;
 };
-// Long work without steps (loading, evaluating): shown on the progress line. fraction in [0, 1] when known. From
-// rank 0 alone, as orders go to rank 0 alone: neither names a rank.
+// Long work without steps (loading, evaluating): shown on the progress line. fraction in [0, 1] when known.
+// From rank 0 alone, as orders go to rank 0 alone: neither names a rank.
 struct Note {
   std::string text;
   std::optional<double> fraction;
