@@ -225,6 +225,11 @@ void hold_standard_descriptors() {
   }
 }
 
+std::filesystem::path running_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
 std::string last_line(std::string_view text, std::size_t most) {
   const auto is_blank = [](char c) { return c == '\n' || c == '\r' || c == ' ' || c == '\t'; };
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);

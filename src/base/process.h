@@ -83,6 +83,9 @@ CapturedOutput run_captured(ProcessOptions options, std::chrono::milliseconds ti
 // fails.
 void hold_standard_descriptors();
 
+// The file that this process runs; empty when the system does not say.
+std::filesystem::path running_program();
+
 // The last line of `text` that is not blank, at most `most` bytes of it.
 std::string last_line(std::string_view text, std::size_t most = 300);
 

@@ -24,9 +24,9 @@ bool names_accumulation(std::string_view name);
 // Whether a name counts labels, tokens or examples of a whole window: num_items_in_batch, total_tokens, ...
 // The number of micro-batches in an epoch, as in `step + 1 == num_batches`.
 bool names_epoch_length(std::string_view name);
-bool names_window_count(std::string_view name);
 // The same, of those that cannot mean N where a counter is divided by them.
 bool names_epoch_period(std::string_view name);
+bool names_window_count(std::string_view name);
 // Whether a name is how many iterations or steps the whole training has.
 bool names_run_length(std::string_view name);
 bool names_count(std::string_view name);

@@ -132,13 +132,14 @@ Json library_versions(const std::vector<std::string>& words) {
   return Json::object();
 }
 
-std::filesystem::path hook_folder() {
-  const std::filesystem::path folder = data::python_folder() / "batchwright" / "hook";
-  if (!std::filesystem::exists(folder / "sitecustomize.py")) {
-    throw Error(ErrorKind::NotFound, folder.string(), "does not hold the hook for training scripts",
+void use_hook(run::ScriptSettings& settings) {
+  settings.hook_folder = data::python_folder() / "batchwright" / "hook";
+  if (!std::filesystem::exists(settings.hook_folder / "sitecustomize.py")) {
+    throw Error(ErrorKind::NotFound, settings.hook_folder.string(),
+                "does not hold the hook for training scripts",
                 "Install the Python package batchwright beside this program");
   }
-  return folder;
+  settings.hook_recorder = data::hook_recorder();
 }
 
 }  // namespace batchwright::cli

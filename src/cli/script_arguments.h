@@ -1,13 +1,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "cli/training_arguments.h"
-#include "run/script.h"
+#include "run/script_runner.h"
 
 namespace batchwright::cli {
 
@@ -44,7 +43,7 @@ Json request_of(const std::string& verb, const run::ScriptCommand& script, std::
 // its first word, or the one that lies beside it (torchrun). Empty when there is none.
 Json library_versions(const std::vector<std::string>& words);
 
-// The folder with the sitecustomize that brings the hook. Throws NotFound.
-std::filesystem::path hook_folder();
+// Brings the hook into the script's Python. Throws NotFound.
+void use_hook(run::ScriptSettings& settings);
 
 }  // namespace batchwright::cli

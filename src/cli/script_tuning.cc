@@ -9,7 +9,6 @@
 #include "base/units.h"
 #include "cli/script_arguments.h"
 #include "data/prepare.h"
-#include "data/python.h"
 #include "run/script_runner.h"
 #include "tune/cache.h"
 #include "tune/splits.h"
@@ -46,10 +45,7 @@ TuningResult tune_script(const ScriptTuningPlan& plan, InterruptGuard& interrupt
   run::ScriptSettings settings;
   settings.script = plan.script;
   settings.memory_limit_bytes = plan.memory_limit_bytes;
-  if (plan.script.steps_argument.empty()) {
-    settings.hook_folder = hook_folder();
-    settings.hook_recorder = data::hook_recorder();
-  }
+  if (plan.script.steps_argument.empty()) use_hook(settings);
   if (plan.memory_limit_bytes > 0) {
     progress.note(
         fmt::format("the memory limit of {} holds for {}", format_bytes(plan.memory_limit_bytes),

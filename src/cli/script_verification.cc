@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "cli/prepared_input.h"
 #include "cli/script_arguments.h"
-#include "data/python.h"
 #include "run/run_folder.h"
 #include "tune/splits.h"
 
@@ -83,8 +82,7 @@ ScriptVerification verify_script(const ScriptVerificationPlan& plan, const Inter
   run::ScriptSettings settings;
   settings.script = plan.script;
   settings.memory_limit_bytes = plan.memory_limit_bytes;
-  settings.hook_folder = hook_folder();
-  settings.hook_recorder = data::hook_recorder();
+  use_hook(settings);
   run::RunFolder folder(result.folder, std::move(request), plan.overwrite);
   settings.scratch_root = folder.path() / "scratch";
   settings.log_file = std::filesystem::absolute(folder.log_file());

@@ -2,7 +2,16 @@
 
 #include <cstdlib>
 
+#include "base/process.h"
+
 namespace batchwright::data {
+namespace {
+
+std::filesystem::path library_folder() {
+  return running_program().parent_path().parent_path() / "lib" / "batchwright";
+}
+
+}  // namespace
 
 std::string python_interpreter() {
   const char* chosen = std::getenv("BATCHWRIGHT_PYTHON");
@@ -13,10 +22,8 @@ std::string python_interpreter() {
 
 std::filesystem::path python_folder() {
   std::error_code ignored;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   for (const std::filesystem::path& folder :
-       {program.parent_path().parent_path() / "lib" / "batchwright" / "python",
-        std::filesystem::path(BATCHWRIGHT_SOURCE_DIR) / "python"}) {
+       {library_folder() / "python", std::filesystem::path(BATCHWRIGHT_SOURCE_DIR) / "python"}) {
     if (std::filesystem::exists(folder / "batchwright" / "prepare.py", ignored)) return folder;
   }
   return {};
@@ -24,9 +31,7 @@ std::filesystem::path python_folder() {
 
 std::filesystem::path hook_recorder() {
   std::error_code ignored;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const std::filesystem::path file =
-      program.parent_path().parent_path() / "lib" / "batchwright" / "batchwright_recorder.abi3.so";
+  const std::filesystem::path file = library_folder() / "batchwright_recorder.abi3.so";
   return std::filesystem::exists(file, ignored) ? file : std::filesystem::path();
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/process.h"
 
 namespace batchwright::run {
 
@@ -16,10 +17,8 @@ std::filesystem::path find_engine() {
       throw Error(ErrorKind::NotFound, kVariable, std::string("'") + named + "' cannot be run");
     return named;
   }
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path beside = self.parent_path() / "batchwright-engine";
-  if (!error && ::access(beside.c_str(), X_OK) == 0) return beside;
+  const std::filesystem::path self = running_program(), beside = self.parent_path() / "batchwright-engine";
+  if (!self.empty() && ::access(beside.c_str(), X_OK) == 0) return beside;
   throw Error(
       ErrorKind::NotFound, "batchwright-engine", "is not beside this program",
       "Build it with BATCHWRIGHT_ENGINE=ON, or name it in the environment variable BATCHWRIGHT_ENGINE");
