@@ -1,5 +1,7 @@
 #include "check/explore.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -29,6 +31,33 @@ bool derives_from(const Scan& scan, const Stmt* type, std::string_view word) {
 
 using Start = std::function<void(Machine&)>;
 
+struct Decisions {
+  std::map<std::string, bool, std::less<>> sides;  // by condition: the side that was taken
+  std::set<std::string, std::less<>> divisions;    // those that decide over nothing but the size of a loss
+};
+
+bool is_of_scale(const Finding& finding) {
+  return finding.severity == Severity::Mistake &&
+         is_one_of(finding.kind, {"no_division", "double_division", "geometric_weighting", "log_factor",
+                                  "divide_after_backward", "custom_loss_bypass", "aux_loss_unscaled",
+                                  "world_size_rescale_cargo"});
+}
+
+// A division that hangs on something open is wrong only where it is wrong with and without it.
+void keep_common(Judgement& usual, Judgement& turned, const std::string& condition) {
+  const auto lacks = [](const Judgement& other, const Finding& finding) {
+    return std::none_of(other.findings.begin(), other.findings.end(),
+                        [&](const Finding& known) { return known.kind == finding.kind; });
+  };
+  const Judgement before = usual;
+  const auto dropped = std::erase_if(
+      usual.findings, [&](const Finding& finding) { return is_of_scale(finding) && lacks(turned, finding); });
+  std::erase_if(turned.findings,
+                [&](const Finding& finding) { return is_of_scale(finding) && lacks(before, finding); });
+  if (dropped > 0 && usual.missing.empty())
+    usual.missing = fmt::format("whether {} holds: it decides whether the loss is divided", condition);
+}
+
 // Evaluations for one file, all runs together: a few tens of milliseconds.
 constexpr long kMaxEvaluations = 150'000;
 
@@ -48,8 +77,7 @@ struct Explorer {
 
   // One run; a second one when the program turned out to use another N, so that its epochs hold whole
   // windows.
-  Judgement run(World world, const Start& start, std::map<std::string, bool, std::less<>>& decisions,
-                Trace* kept) {
+  Judgement run(World world, const Start& start, Decisions& decisions) {
     Judgement result;
     for (int attempt = 0; attempt < 2; ++attempt) {
       if (spent > kMaxEvaluations) break;
@@ -64,13 +92,15 @@ struct Explorer {
       machine.note_meaning(!start);
       spent += machine.spent();
       result = judge(machine.trace(), scan);
-      decisions = machine.decisions();
+      decisions.sides = machine.decisions();
+      decisions.divisions.clear();
+      for (const auto& [text, side] : decisions.sides)
+        if (machine.only_divides(text)) decisions.divisions.insert(text);
       if (machine.trace().unknown_boundary && result.missing.empty())
         result.missing =
             "when " + machine.trace().unknown_what + " holds: it decides when the optimizer steps";
       if (machine.trace().budget_spent && !result.trains)
         result.missing = "the program is too long to be followed";
-      if (kept) *kept = machine.trace();
       const double used = machine.trace().accumulation;
       if (used < 2 || used > 16 || used == world.accumulation || attempt == 1) break;
       world.epoch_accumulation = used;
@@ -79,18 +109,19 @@ struct Explorer {
   }
 
   void from(const Start& start) {
-    std::map<std::string, bool, std::less<>> decisions, ignored;
+    Decisions decisions, ignored;
     World usual;
     // The file's own N where it is small; a large one would only make the runs long.
     if (const double own = scan.largest_window(); own >= 2 && own <= 8)
       usual.accumulation = usual.epoch_accumulation = own;
-    Judgement all = run(usual, start, decisions, nullptr);
+    Judgement all = run(usual, start, decisions);
     std::size_t worlds = 0;
-    for (const auto& [text, side] : decisions) {
+    for (const auto& [text, side] : decisions.sides) {
       if (++worlds > kMaxWorlds) break;
       World turned = usual;
       turned.choices[text] = !side;
-      Judgement other = run(turned, start, ignored, nullptr);
+      Judgement other = run(turned, start, ignored);
+      if (decisions.divisions.count(text) && other.trains) keep_common(all, other, text);
       // Whether processes exchange is shown by how the program is launched, not by a resumed position, say.
       const bool exchange = contains_any(lower(text), {"ddp", "distributed", "world", "fsdp", "rank", "gpu",
                                                        "parallel", "isinstance", "sync", "accum"});

@@ -199,6 +199,15 @@ bool Library::super_method(std::string_view name, Arguments& arguments, Value& o
   return false;
 }
 
+bool Library::was_differentiated(const Value& loss) const {
+  for (const Event& event : m.trace_.events)
+    if (event.kind == EventKind::Backward)
+      for (const Term& known : event.terms)
+        for (const Term& term : *loss.terms)
+          if (known.symbol == term.symbol) return true;
+  return false;
+}
+
 // JAX: gradients are values, and optax turns them into updates.
 bool Library::functional(std::string_view dotted, std::string_view name, Arguments& arguments, Value& out) {
   auto& given = arguments.positional;
@@ -217,7 +226,8 @@ bool Library::functional(std::string_view dotted, std::string_view name, Argumen
     const auto function = m.differentiated_.find(dotted);
     if (function != m.differentiated_.end()) loss = m.call_function(function->second, arguments);
     if (loss.is(Type::Sequence) && !loss.heap->items.empty()) loss = loss.heap->items[0];
-    if (!loss.has_terms()) loss = m.symbol_value(arguments.call);
+    // Gradients are values here: what was computed before is not in them.
+    if (!loss.has_terms() || was_differentiated(loss)) loss = m.symbol_value(arguments.call);
     const Value gradient = m.with_terms(note_gradient(loss, arguments.call));
     if (dotted == "(gradient function)") {
       out = gradient;

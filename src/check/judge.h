@@ -29,7 +29,7 @@ struct StepView {
   std::vector<double> weights;     // of the main loss, one for each micro-batch
   std::vector<int> symbols;
   double sum = 0;
-  bool normalised = false, uncertain = false, summed = false;
+  bool normalised = false, uncertain = false, summed = false, rescaled = false;
   bool equal = true;  // all weights the same
   double world = 1;   // the factor of the number of processes, where it is the same for all
   double literal = 1;

@@ -13,7 +13,7 @@ namespace {
 struct Share {
   std::map<int, double> by_stamp;  // micro-batch -> weight
   std::map<int, double> literal;
-  bool normalised = true, uncertain = false, summed = false;
+  bool normalised = true, uncertain = false, summed = false, rescaled = false;
   double world = 1;
 };
 
@@ -113,6 +113,7 @@ std::vector<StepView> views_of(const Trace& trace, int optimizer) {
       share.literal.emplace(symbol.stamp, std::fabs(term.literal * term.averaged));
       share.normalised = share.normalised && term.normalised;
       share.uncertain = share.uncertain || term.uncertain;
+      share.rescaled = share.rescaled || term.rescaled;
       share.summed = share.summed || (symbol.summed && !term.counted);
       share.world = term.world;
     }
@@ -127,6 +128,7 @@ std::vector<StepView> views_of(const Trace& trace, int optimizer) {
     if (main) {
       view.normalised = main->normalised;
       view.uncertain = main->uncertain;
+      view.rescaled = main->rescaled;
       view.summed = main->summed;
       view.world = main->world;
       double literal_sum = 0;

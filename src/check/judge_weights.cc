@@ -178,6 +178,15 @@ void wrong_sum(const Trace& trace, const Scan& scan, const std::vector<StepView>
       out.findings.push_back(weight_finding("divide_after_backward", divided, views, at));
       return;
     }
+    if (!trace.trainer && scan.mentions(".register_hook(")) {
+      out.missing = "what the hooks do to the gradients";
+      return;
+    }
+    // The recipe of a nominal batch: the loss is that of one example times the batch size.
+    if (!trace.trainer && (scan.mentions("nbs /") || scan.mentions("nominal_batch"))) {
+      out.missing = fmt::format("whether the loss of line {} is a sum over its examples", line);
+      return;
+    }
     if (trace.trainer && !trace.unknown_base.empty()) {
       out.missing = fmt::format("whether {} has the Trainer divide the loss (model_accepts_loss_kwargs)",
                                 trace.unknown_base);
@@ -232,7 +241,8 @@ void judge_tails(const Trace& trace, const std::vector<StepView>& views, int opt
       }
       bool old = false, fresh = false;
       for (const int symbol : view.symbols) (before.count(symbol) ? old : fresh) = true;
-      if (old && fresh && view.weights.size() > usual && !view.normalised) {
+      const bool flushed_unseen = trace.open_flush && !trace.flushes;
+      if (old && fresh && view.weights.size() > usual && !view.normalised && !flushed_unseen) {
         Finding finding = weight_finding("tail_leak", view.line, {view});
         finding.consequence = fmt::format(
             "the first step of the next epoch sums {} micro-batches instead of {} (weights sum to {})",
@@ -284,7 +294,8 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
   const double n = window_of(trace) > 0 ? window_of(trace) : static_cast<double>(usual);
   const bool meant = (scan.accumulates() && (trace.speaks_of_accumulation || trace.window_by_loop)) ||
                      trace.micro_loop_named || trace.used_accumulate;
-  out.accumulates = out.accumulates || usual >= 2 || meant;
+  // Lightning's own N is simulated for every module; whether one is used is told by a file that speaks of it.
+  out.accumulates = out.accumulates || (usual >= 2 && (!trace.lightning || scan.accumulates())) || meant;
   int drop_line = 0;
   const int dropped = dropped_in_window(trace, views, optimizer, drop_line);
   if (dropped * 2 >= static_cast<int>(views.size()) && dropped >= 2 && (meant || usual > 1)) {
@@ -309,7 +320,14 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
     }
     return;
   }
-  if (off_by_one(views, n, usual, out)) return;
+  if (off_by_one(views, n, usual, out)) {
+    // The windows after the first say whether the loss is divided too.
+    const StepView& later = views[1];
+    if (meant && later.weights.size() >= 2 && later.equal && !later.normalised && !later.summed &&
+        near(later.sum, static_cast<double>(later.weights.size())))
+      wrong_sum(trace, scan, views, 1, n, out);
+    return;
+  }
   // A representative full window, away from both ends.
   std::size_t at = views.size();
   for (std::size_t i = 0; i < views.size(); ++i)
@@ -323,7 +341,8 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
       return;
     }
   }
-  if (view.world != 1 && !view.normalised && view.world > 1) {
+  // Divided by a count that may be that of all processes, it is right.
+  if (view.world > 1 && !view.normalised && !view.rescaled) {
     out.findings.push_back(weight_finding("world_size_rescale_cargo", loss_line(trace, view), views, at));
     if (near(view.sum, 1)) return;
   }

@@ -59,6 +59,7 @@ struct Library {
   bool tensor_method(Value& object, std::string_view name, Arguments& arguments, Value& out);
   bool gradient_method(std::string_view name, Arguments& arguments);
   bool report_method(Value& object, std::string_view name, Arguments& arguments);
+  bool was_differentiated(const Value& loss) const;
   void write_back(const Expr* call, const Value& value);
   Value weighted_elsewhere(const Value& value) const;
 };

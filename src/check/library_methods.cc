@@ -79,6 +79,10 @@ Value Library::method(Value& object, std::string_view name, Arguments& arguments
     event(EventKind::Ema, m.line_);
     return none_value();
   }
+  // optimizers.values(): what they are called tells what they are.
+  if (is_one_of(name, {"values", "items"}) && object.opaque() && object.name && !object.has_terms() &&
+      contains_any(lower(*object.name), {"optim", "sched"}))
+    return object;
   if (object.opaque() && object.name && !object.has_terms()) {
     const std::string dotted = *object.name + "." + std::string(name);
     // A method of something open may share its name with a function of a library; only modules are looked up
@@ -280,7 +284,7 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     backward(given[0], m.line_);
     return true;
   }
-  if (zeroes_by_name(name)) {
+  if (zeroes_by_name(name) || (name == "zero" && given.empty() && contains_any(receiver, {"tape"}))) {
     if (m.accelerate_.used && !m.accelerate_.sync && role == Role::Optimizer) return true;
     zero(role == Role::Optimizer && m.scan_.steps(receiver) ? optimizer_id(object) : -1, m.line_);
     return true;

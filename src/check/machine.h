@@ -77,6 +77,11 @@ class Machine {
   bool entered(const Stmt* function) const { return entered_.count(function) > 0; }
   // Open conditions that decided over training code, with the side that was taken.
   const std::map<std::string, bool, std::less<>>& decisions() const { return decisions_; }
+  // Whether a decision is over nothing but the size of a loss, everywhere that it is asked.
+  bool only_divides(const std::string& condition) const {
+    const auto found = decided_effects_.find(condition);
+    return found != decided_effects_.end() && found->second == kDoesDivide;
+  }
 
  private:
   friend struct Library;   // functions and methods that are not in the file
@@ -131,6 +136,9 @@ class Machine {
   bool asks_of_set_up(const Expr* condition);
   bool decide(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
   bool decide_open(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
+  // machine_options.cc: what a condition or a value is when no option is set.
+  std::optional<bool> default_side(const Expr* condition);
+  std::optional<Value> default_value(const Expr* expression);
 
   // machine_loops.cc
   Flow execute_for(const Stmt* statement);
@@ -156,6 +164,7 @@ class Machine {
   std::optional<Value> periodic(const Expr* test);
   std::optional<bool> meets_limit(const Value& counter, const Value& limit, const Expr* expression,
                                   std::size_t side) const;
+  std::optional<bool> end_of_epoch(const Expr* expression);
   Value evaluate_logic(const Expr* expression);
   Value evaluate_comprehension(const Expr* expression);
   void comprehend(const Expr* expression, std::size_t clause, std::vector<Value>& out);
@@ -239,6 +248,7 @@ class Machine {
        loader_prepared_ = false, accelerator_backward_ = false;
   Value returned_;
   std::map<std::string, bool, std::less<>> decisions_;
+  std::map<std::string, std::uint32_t, std::less<>> decided_effects_;
   std::unordered_set<const Stmt*> entered_;
   std::vector<const Stmt*> stack_;
   long budget_, spent_ = 0;

@@ -208,7 +208,8 @@ Value Machine::call_method(Value object, std::string_view name, Arguments& argum
     if (field != object.heap->fields.end() && !field->second.opaque())
       return call_value(field->second, arguments);
     if (object.heap->role == Role::None || object.heap->role == Role::Trainer)
-      if (const Value* method = method_of(object, name, made)) return call_function(*method, arguments);
+      if (const Value* method = method_of(object, name, made))
+        return call_value(*method, arguments);  // a property gives any value
   }
   if (object.is(Type::Class)) {
     const Value function = attribute_of(object, name, nullptr);
@@ -248,6 +249,7 @@ const Value* Machine::method_of(const Value& object, std::string_view name, Valu
 }
 
 Value Machine::call_function(const Value& function, Arguments& arguments) {
+  if (!function.heap) return opaque_call(arguments);
   const Stmt* definition = function.heap->definition;
   const Expr* lambda = function.heap->lambda;
   if ((!definition && !lambda) || depth_ >= kMaxCallDepth || !spend()) return opaque_call(arguments);
@@ -337,9 +339,12 @@ void Machine::bind(const Stmt* function, Arguments& arguments, const Value* self
 
 // A default belongs to the place of the definition.
 Value Machine::default_of(const Parameter& parameter, const Scope& scope) {
+  if (depth_ >= kMaxCallDepth) return {};  // def f(a=f())
   const auto caller = scope_;
   if (scope.parent) scope_ = scope.parent;
+  ++depth_;
   Value value = evaluate(parameter.fallback);
+  --depth_;
   scope_ = caller;
   return value;
 }

@@ -46,7 +46,9 @@ Flow Machine::execute_with_from(const Stmt* statement, std::size_t item) {
     for (const Value& each : value.heap->items)
       if (each.is(Type::Object)) Library{*this}.enter(each, statement->line);
   }
-  if (target) assign(target, value, context);
+  // A profiler's step() is none of an optimizer.
+  const bool profiles = contains_any(context->source.substr(0, 60), {"profile(", "profiler("});
+  if (target) assign(target, profiles ? object_value(Role::OtherContext) : value, context);
   return rest();
 }
 

@@ -168,7 +168,9 @@ double Machine::iteration_limit(const Stmt* loop, const Value& iterator, bool& t
   if (!nest.backward) {
     if (known >= 0) return std::min(known, 40.0);
     const std::string_view over = loop->value ? loop->value->source : std::string_view{};
-    const bool all_alike = names_parameters(over) || contains_any(over, {"module"});
+    // A loop that steps or zeroes without a backward of its own runs over optimizers.
+    const bool all_alike = names_parameters(over) || contains_any(over, {"module"}) ||
+                           (scan_.effects(loop->body) & (kDoesStep | kDoesZero));
     return all_alike ? 1 : world_.accumulation;
   }
   if (nest.inner_backward) {

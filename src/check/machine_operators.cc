@@ -30,6 +30,14 @@ bool is_plain_arithmetic(const Expr* expression) {
          expression->kind == ExprKind::Number;
 }
 
+// Whether one side of a product is called the part of the window that a micro-batch is.
+bool is_share(const Expr* product, std::size_t side) {
+  if (product->kind != ExprKind::Binary || product->kids.size() != 2 || !product->kids[side]) return false;
+  const Expr* factor = product->kids[side];
+  return (factor->kind == ExprKind::Name || factor->kind == ExprKind::Attribute) &&
+         names_share(factor->source);
+}
+
 }  // namespace
 
 Value Machine::evaluate_unary(const Expr* expression) {
@@ -164,6 +172,8 @@ Value Machine::binary(std::string_view op, const Value& left, const Value& right
   }
   if (op == "*" || op == "@") {
     if (op == "@") return symbol_value(expression);
+    if (b.has_terms() && is_share(expression, 1)) b = named("fraction");
+    if (a.has_terms() && is_share(expression, 0)) a = named("fraction");
     if (a.has_terms() && b.has_terms()) {
       // loss * (own count / window's count) keeps the loss; any other product is a new quantity.
       if (is_count(b) && !is_count(a)) return scale_by(a, b, false, expression);
@@ -289,12 +299,33 @@ Value Machine::evaluate_compare(const Expr* expression) {
   return {};
 }
 
+// A flag that tells the end of an epoch, where something else is asked with it: it seldom holds.
+std::optional<bool> Machine::end_of_epoch(const Expr* expression) {
+  if (!expression) return std::nullopt;
+  const bool negated =
+      expression->kind == ExprKind::Unary && expression->text == "not" && !expression->kids.empty();
+  if (negated) expression = expression->kids[0];
+  if (!expression) return std::nullopt;
+  if (expression->kind != ExprKind::Name && expression->kind != ExprKind::Attribute) return std::nullopt;
+  if (!contains_any(lower(last_part(expression->source)),
+                    {"new_epoch", "end_of_epoch", "epoch_end", "epoch_done", "last_batch", "last_iter",
+                     "end_of_dataloader", "final_batch"}))
+    return std::nullopt;
+  const Value value = evaluate(expression);
+  if (truth(value)) return std::nullopt;
+  trace_.flushes = trace_.flushes || last_batch_;
+  trace_.open_flush = true;
+  return last_batch_ != negated;
+}
+
 Value Machine::evaluate_logic(const Expr* expression) {
-  const Value left = evaluate(expression->kids[0]);
-  const auto known = truth(left);
+  Value left = evaluate(expression->kids[0]);
   const bool is_and = expression->text == "and";
+  if (const auto last = end_of_epoch(expression->kids[0])) left = bool_value(*last);
+  const auto known = truth(left);
   if (known && *known != is_and) return left;
-  const Value right = evaluate(expression->kids[1]);
+  Value right = evaluate(expression->kids[1]);
+  if (const auto last = end_of_epoch(expression->kids[1])) right = bool_value(*last);
   if (known) return right;
   const auto other = truth(right);
   if (other && *other != is_and && right.is(Type::Number)) return right;

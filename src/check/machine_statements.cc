@@ -143,9 +143,18 @@ bool Machine::decide_open(const Expr* condition, std::uint32_t then_effects, std
   if (contains_any(word, {"isfinite"})) return !negated;
   const bool only_leaves = (then_effects & kLeaves) && !(then_effects & kTraining);
   if (only_leaves && !(else_effects & kTraining)) return false;
-  const bool usual = usual_side(text) != negated;
-  if ((then_effects | else_effects) & kTraining) {
-    decisions_.emplace(text, usual_side(text));
+  const std::uint32_t effects = (then_effects | else_effects) & kTraining;
+  bool usual = usual_side(text) != negated;
+  // What an option's default says holds, except of the modes of training: a script is written for all of
+  // them.
+  if (effects && !(effects & (kDoesBackward | kDoesStep | kEntersContext)) && text != "(mixed precision)")
+    if (const auto side = default_side(condition)) {
+      usual = *side;
+      if (effects == kDoesDivide) return usual;
+    }
+  if (effects) {
+    decisions_.emplace(text, usual != negated);
+    decided_effects_[text] |= text == "(mixed precision)" ? kTraining : effects;
     // A condition that changes with every iteration and decides over the step is a boundary that cannot be
     // seen.
     const bool per_iteration =

@@ -13,7 +13,7 @@ constexpr std::size_t kMaxTerms = 512;
 bool same_factors(const Term& a, const Term& b) {
   return a.window == b.window && a.world == b.world && a.literal == b.literal && a.averaged == b.averaged &&
          a.normalised == b.normalised && a.counted == b.counted && a.scaled == b.scaled &&
-         a.uncertain == b.uncertain;
+         a.uncertain == b.uncertain && a.rescaled == b.rescaled;
 }
 
 // Factors that people put before a loss on purpose; they say nothing about the window.
@@ -192,6 +192,7 @@ Value Machine::scale_by(const Value& value, const Value& factor, bool divide, co
         term.literal *= by;
     } else if (factor.has_terms()) {
       const bool own = from_this_iteration(*factor.terms, terms);
+      term.rescaled = term.rescaled || (divide && !count);
       bool normalised = false;
       for (const Term& part : *factor.terms) normalised = normalised || part.normalised;
       if (normalised || (!own && (count || symbol.summed)))
@@ -199,6 +200,8 @@ Value Machine::scale_by(const Value& value, const Value& factor, bool divide, co
       else if (count || symbol.summed)
         term.counted = true;
       if (factor.taint & kWorld) term.world *= divide ? 1 / trace_.world : trace_.world;
+    } else if (!divide && factor.opaque() && factor.name && names_share(*factor.name)) {
+      term.normalised = true;
     } else if (count) {
       // An attribute does not change from one micro-batch to the next: a sum that it divides stays a sum.
       const bool constant = origin && origin->kids.size() == 2 && origin->kids[1] &&

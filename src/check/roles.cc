@@ -103,6 +103,10 @@ bool names_count(std::string_view name) {
                              "items"});
 }
 
+bool names_share(std::string_view name) {
+  return contains_any(lower(last_part(name)), {"frac", "proportion", "portion"});
+}
+
 bool names_micro_batches(std::string_view text) {
   const std::string word = lower(text);
   if (contains_any(word, {"accum"})) return contains_any(word, {"step", "range", "iter", "batch"});

@@ -30,6 +30,8 @@ bool names_window_count(std::string_view name);
 // Whether a name is how many iterations or steps the whole training has.
 bool names_run_length(std::string_view name);
 bool names_count(std::string_view name);
+// Whether a name is what part of a window a micro-batch is.
+bool names_share(std::string_view name);
 // Whether an iterable or its items are the micro-batches of one window.
 bool names_micro_batches(std::string_view text);
 // Whether a method's name is that of zeroing gradients.

@@ -5,7 +5,7 @@
 
 namespace batchwright::check {
 
-Scan::Scan(const Module& module, std::string_view source) : source_(source) {
+Scan::Scan(const Module& module, std::string_view source) : source_(source), options_(module) {
   collect(module.body, nullptr);
   each_statement(module.body, [&](const Stmt* statement) {
     if (statement->kind == StmtKind::AugAssign && statement->text == "+" && !statement->targets.empty() &&

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "check/options.h"
 #include "check/syntax.h"
 
 namespace batchwright::check {
@@ -87,6 +88,7 @@ class Scan {
   // The same of one block, without the functions and classes that it defines.
   bool speaks_of_accumulation(const std::vector<Stmt*>& block) const;
   std::string_view source() const { return source_; }
+  const Options& options() const { return options_; }
 
  private:
   void collect(const std::vector<Stmt*>& block, const Stmt* owner);
@@ -98,6 +100,7 @@ class Scan {
   std::uint32_t own_effects(const Stmt* statement) const;
 
   std::string_view source_;
+  Options options_;
   std::vector<Definition> functions_;
   std::unordered_map<std::string_view, std::vector<Definition>> by_name_;
   std::unordered_map<std::string_view, const Stmt*> classes_;

@@ -57,7 +57,7 @@ std::uint32_t Scan::call_effects(const Expr* call) const {
       name == "backward_step" || (name == "grad" && contains_any(on, {"autograd", "jax"})))
     return kDoesBackward;
   if (gradient_functions_.count(name)) return kDoesBackward;
-  if (zeroes_by_name(name)) return kDoesZero;
+  if (zeroes_by_name(name) || (name == "zero" && contains_any(on, {"tape"}))) return kDoesZero;
   if (is_one_of(name, {"loss_scaler", "native_scaler", "amp_scaler"}) && call->kids.size() > 2)
     return kDoesBackward | kDoesStep;
   if (contains_any(name, {"clip_grad", "clip_by_global_norm", "clip_gradients"})) return kDoesClip;

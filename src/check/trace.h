@@ -74,6 +74,8 @@ struct Trace {
   bool used_accumulate = false, used_no_sync = false, used_fsdp = false, saw_context = false, endless = false,
        budget_spent = false;
   bool opaque_zero = false;        // something outside this file may zero gradients
+  bool open_flush = false;         // a flag of another file says that an epoch ends ...
+  bool flushes = false;            // ... and did so in this run
   int loop_ends = 0;               // training loops that came to an end
   bool open_exchange = false;      // a condition that could not be followed decides where no_sync holds
   bool unentered_context = false;  // `with a() and b()`

@@ -46,6 +46,7 @@ struct Term {
   bool normalised = false;  // divided by a count over the whole window
   bool counted = false;     // divided or multiplied by its own micro-batch's count
   bool scaled = false;      // carries the loss scale of a gradient scaler
+  bool rescaled = false;    // divided by something that another file computed
   bool uncertain = false;   // passed with N through code that is not in this file
 };
 using Terms = std::vector<Term>;
