@@ -90,4 +90,31 @@ std::vector<std::uint32_t> longest_rows(const TokenFile& tokens, std::span<const
   return longest;
 }
 
+std::vector<std::vector<std::uint32_t>> fullest_micro_batches(const TokenFile& tokens,
+                                                              std::span<const std::uint32_t> rows,
+                                                              std::int64_t micro_tokens,
+                                                              std::int64_t most_rows) {
+  const auto order = longest_rows(tokens, rows, static_cast<std::int64_t>(rows.size()));
+  const auto no_longer_than = [&](auto from, std::int64_t length) {
+    return std::partition_point(from, order.end(), [&](auto row) { return tokens.length(row) > length; });
+  };
+  std::vector<std::vector<std::uint32_t>> fullest;
+  std::int64_t most_tokens = -1;
+  for (auto first = order.begin(); first != order.end();
+       first = no_longer_than(first, tokens.length(*first) - 1)) {
+    std::vector<std::uint32_t> members = {*first};  // one row may exceed the budget alone
+    std::int64_t held = tokens.length(*first);
+    for (auto next = first + 1; static_cast<std::int64_t>(members.size()) < most_rows; ++next) {
+      next = no_longer_than(next, micro_tokens - held);
+      if (next == order.end()) break;
+      members.push_back(*next);
+      held += tokens.length(*next);
+    }
+    if (held <= most_tokens) continue;
+    most_tokens = held;
+    fullest.push_back(std::move(members));
+  }
+  return fullest;
+}
+
 }  // namespace batchwright::data

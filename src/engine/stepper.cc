@@ -62,29 +62,38 @@ Pass Stepper::pass_of(Lane& lane, bool training, std::int64_t step, Checkpointin
           .checkpointing = checkpointing};
 }
 
+std::int64_t Stepper::bytes_for(const Shard& shard, Work work, Checkpointing checkpointing) {
+  Arena counted;
+  counted.start_counting();
+  const Pass pass{.ops = counting_,
+                  .arena = counted,
+                  .parameters = model_.parameters,
+                  .gradients = lanes_.front()->gradients.floats(),
+                  .training = work == Work::Train,
+                  .seed = 0,
+                  .step = 0,
+                  .checkpointing = checkpointing};
+  if (work == Work::Train)
+    model_.network->forward_backward(pass, shard, 1, nullptr);
+  else
+    model_.network->evaluate(pass, shard, work == Work::LossAndLogits);
+  return counted.counted_bytes();
+}
+
 void Stepper::reserve(const WindowPlan& plan, Work work, Checkpointing checkpointing) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    Lane& lane = *lanes_[i];
-    Arena counted;
     std::int64_t most = 0;
-    for (const Shard& shard : plan.shards[i]) {
-      counted.start_counting();
-      const Pass pass{.ops = counting_,
-                      .arena = counted,
-                      .parameters = model_.parameters,
-                      .gradients = lane.gradients.floats(),
-                      .training = work == Work::Train,
-                      .seed = 0,
-                      .step = 0,
-                      .checkpointing = checkpointing};
-      if (work == Work::Train)
-        model_.network->forward_backward(pass, shard, 1, nullptr);
-      else
-        model_.network->evaluate(pass, shard, work == Work::LossAndLogits);
-      most = std::max(most, counted.counted_bytes());
-    }
-    lane.arena.reserve(most);
+    for (const Shard& shard : plan.shards[i]) most = std::max(most, bytes_for(shard, work, checkpointing));
+    lanes_[i]->arena.reserve(most);
   }
+}
+
+void Stepper::reserve_for(std::span<const std::uint32_t> rows, const Cut& cut) {
+  std::int64_t most = 0;
+  for (const auto& shards : plan_of(rows, cut).shards) {
+    for (const Shard& shard : shards) most = std::max(most, bytes_for(shard, Work::Train, cut.checkpointing));
+  }
+  for (const auto& lane : lanes_) lane->arena.reserve(most);
 }
 
 WindowPlan Stepper::plan_of(std::span<const std::uint32_t> rows, const Cut& cut) const {
@@ -102,15 +111,20 @@ std::vector<std::uint32_t> Stepper::share_of(std::span<const std::uint32_t> rows
   return share;
 }
 
-// Empty when the memory for the plan is there.
+// Empty when the memory for the plan is there. A thread keeps the room of its heaviest share; where that is
+// in the way, all threads begin again with what this plan needs.
 std::string Stepper::shortage(const WindowPlan& plan, Work work, Checkpointing checkpointing) {
-  try {
-    reserve(plan, work, checkpointing);
-    return "";
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::OutOfMemory) throw;
-    return e.message();
+  for (const bool last : {false, true}) {
+    try {
+      reserve(plan, work, checkpointing);
+      break;
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::OutOfMemory) throw;
+      if (last) return e.message();
+      release_activations();
+    }
   }
+  return "";
 }
 
 // Before any work: whether every rank has the memory for it, and how many targets all have together. A rank

@@ -78,6 +78,9 @@ class Stepper {
   int rank() const { return group_ == nullptr ? 0 : group_->rank(); }
   int ranks() const { return group_ == nullptr ? 1 : group_->size(); }
   std::string device_name() const { return ops_.name(); }
+  // Makes room for the heaviest share of a micro-batch of these rows in every thread, whichever thread may
+  // get it, so that no later step with this cut needs more. Throws OutOfMemory.
+  void reserve_for(std::span<const std::uint32_t> rows, const Cut& cut);
   void release_activations();  // so that the next cut's peak is its own
 
  private:
@@ -99,6 +102,7 @@ class Stepper {
   void sum_over_ranks(std::span<const std::uint32_t> rows, StepOutcome& outcome);
   Pass pass_of(Lane& lane, bool training, std::int64_t step, Checkpointing checkpointing);
   enum class Work { Train, Loss, LossAndLogits };
+  std::int64_t bytes_for(const Shard& shard, Work work, Checkpointing checkpointing);  // of an arena
   void reserve(const WindowPlan& plan, Work work, Checkpointing checkpointing);
   std::string shortage(const WindowPlan& plan, Work work, Checkpointing checkpointing);
   WindowPlan plan_of_evaluation(std::span<const std::uint32_t> rows, const Cut& cut, Work work);

@@ -22,28 +22,42 @@ Cut cut_of(const run::RunSplit& request, const run::TrainingOptions& options, in
           .checkpointing = parse_checkpointing(request.checkpointing)};
 }
 
-// The longest examples, as many as fill the micro-batches that can be in memory at once, and one more to meet
-// their gradients.
-std::vector<std::uint32_t> longest_for_token_cut(TrainingJob& training, std::int64_t micro_tokens,
-                                                 int threads) {
-  auto rows = data::longest_rows(training.tokens, training.rows.train, training.job.options.effective_batch);
-  std::int64_t tokens = 0;
-  std::size_t count = 0;
-  while (count < rows.size() && tokens < (threads + 1) * micro_tokens)
-    tokens += training.tokens.length(rows[count++]);
-  rows.resize(count);
-  return rows;
-}
-
 // The examples of one step: a split says how many, and may ask for fewer than an effective batch (a memory
 // probe needs no more than its micro-batch).
+std::int64_t rows_of_step(const TrainingJob& training, const run::RunSplit& request, const Stepper& stepper) {
+  return request.micro_tokens > 0 ? training.job.options.effective_batch
+                                  : request.micro * request.accum * stepper.ranks();
+}
+
+// Batches that need as much memory as any other that the data can produce with this cut.
+std::vector<std::vector<std::uint32_t>> heaviest_rows(TrainingJob& training, const run::RunSplit& request,
+                                                      const Stepper& stepper) {
+  const auto of_rank = (rows_of_step(training, request, stepper) + stepper.ranks() - 1) / stepper.ranks();
+  if (request.micro_tokens > 0) {
+    return data::fullest_micro_batches(training.tokens, training.rows.train, request.micro_tokens, of_rank);
+  }
+  return {data::longest_rows(training.tokens, training.rows.train, of_rank)};
+}
+
+// So that the peak of a trial is that of a whole training with its cut, whatever examples it happens to see.
+// Where memory does not hold it, the steps say whether they fit; a token cut's probe is this question itself.
+void reserve_for_heaviest(TrainingJob& training, Stepper& stepper, const run::RunSplit& request,
+                          const Cut& cut) {
+  stepper.release_activations();
+  reset_peak_bytes();
+  try {
+    for (const auto& rows : heaviest_rows(training, request, stepper)) stepper.reserve_for(rows, cut);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::OutOfMemory) throw;
+    if (request.micro_tokens > 0 && request.batch == "longest" && stepper.ranks() == 1) throw;
+    stepper.release_activations();
+    reset_peak_bytes();
+  }
+}
+
 std::vector<std::uint32_t> rows_of(TrainingJob& training, const run::RunSplit& request, std::int64_t window,
                                    const Stepper& stepper) {
-  const std::int64_t count = request.micro_tokens > 0 ? training.job.options.effective_batch
-                                                      : request.micro * request.accum * stepper.ranks();
-  if (request.batch == "longest" && request.micro_tokens > 0) {
-    return longest_for_token_cut(training, request.micro_tokens, stepper.threads() * stepper.ranks());
-  }
+  const std::int64_t count = rows_of_step(training, request, stepper);
   if (request.batch == "longest") return data::longest_rows(training.tokens, training.rows.train, count);
   auto rows = training.sampler.window(window);
   if (static_cast<std::int64_t>(rows.size()) > count) rows.resize(static_cast<std::size_t>(count));
@@ -55,8 +69,7 @@ bool run_trial(TrainingJob& training, Stepper& stepper, const run::RunSplit& req
                run::WorkerChannel& channel, ProcessGroup* group) {
   const double learning_rate = training.job.options.learning_rate;
   const Cut cut = cut_of(request, training.job.options, stepper.ranks());
-  stepper.release_activations();
-  reset_peak_bytes();
+  reserve_for_heaviest(training, stepper, request, cut);
   for (std::int64_t i = 0; i < request.steps; ++i) {
     const bool stop = channel.stop_requested();
     if (group != nullptr ? group->any(stop) : stop) return false;

@@ -89,18 +89,37 @@ TEST(Sampler, RefusesNonsense) {
   EXPECT_THROW(Sampler({1}, 4, 0).window(-1), Error);
 }
 
-TEST(LongestRows, LongestFirstTiesByRow) {
+TokenFile rows_of_lengths(const std::vector<std::size_t>& lengths) {
   const auto path =
-      std::filesystem::temp_directory_path() / ("batchwright_longest_" + std::to_string(::getpid()) + ".bin");
-  write_file_atomic(
-      path,
-      test::TokenRows{.ids = {{1, 2}, {1, 2, 3}, {1}, {4, 5, 6}, {7, 8}}, .labels = {0, 0, 0, 0, 0}}.bytes());
-  const TokenFile file = TokenFile::open(path);
+      std::filesystem::temp_directory_path() / ("batchwright_lengths_" + std::to_string(::getpid()) + ".bin");
+  test::TokenRows rows{.ids = {}, .labels = std::vector<std::int32_t>(lengths.size(), 0)};
+  for (const std::size_t length : lengths) rows.ids.emplace_back(length, 1);
+  write_file_atomic(path, rows.bytes());
+  TokenFile file = TokenFile::open(path);
   std::filesystem::remove(path);
+  return file;
+}
+
+TEST(LongestRows, LongestFirstTiesByRow) {
+  const TokenFile file = rows_of_lengths({2, 3, 1, 3, 2});
   const auto rows = first_rows(5);
   EXPECT_EQ(longest_rows(file, rows, 3), (std::vector<std::uint32_t>{1, 3, 0}));
   EXPECT_EQ(longest_rows(file, std::vector<std::uint32_t>{4, 2, 0}, 2), (std::vector<std::uint32_t>{0, 4}));
   EXPECT_EQ(longest_rows(file, rows, 99).size(), 5u);
+}
+
+TEST(FullestMicroBatches, FillTheBudgetBehindEveryRowThatMayBeTheLongest) {
+  const TokenFile file = rows_of_lengths({2, 9, 5, 9, 6, 5});
+  const auto rows = first_rows(6);
+  // 9 + 9 leaves two of 20, which the row of two fills; no other holds more.
+  EXPECT_EQ(fullest_micro_batches(file, rows, 20, 99), (std::vector<std::vector<std::uint32_t>>{{1, 3, 0}}));
+  // One of 9 leaves 2 of 11; 6 + 5 fills it, with fewer tokens a row.
+  EXPECT_EQ(fullest_micro_batches(file, rows, 11, 99), (std::vector<std::vector<std::uint32_t>>{{1, 0}}));
+  EXPECT_EQ(fullest_micro_batches(file, std::vector<std::uint32_t>{1, 2, 4}, 11, 99),
+            (std::vector<std::vector<std::uint32_t>>{{1}, {4, 2}}));
+  EXPECT_EQ(fullest_micro_batches(file, rows, 20, 1), (std::vector<std::vector<std::uint32_t>>{{1}}));
+  // A row that exceeds the budget is a micro-batch of its own.
+  EXPECT_EQ(fullest_micro_batches(file, rows, 7, 99), (std::vector<std::vector<std::uint32_t>>{{1}}));
 }
 
 }  // namespace

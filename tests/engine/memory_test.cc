@@ -1,8 +1,11 @@
 #include "engine/memory.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/random.h"
+#include "data/sampler.h"
 #include "engine/small_model.h"
 
 namespace batchwright::engine::test {
@@ -66,6 +69,67 @@ TEST_F(MemoryLimit, TheSteadyStateAllocatesNothing) {
   const std::int64_t calls = memory_counts().system_allocations;
   for (int step = 1; step < 4; ++step) stepper.step(small.rows(), {.micro_batch = 6}, step, 1e-3);
   EXPECT_EQ(memory_counts().system_allocations, calls);
+}
+
+// A trial sees a few windows; its peak is that of a training that sees all of them.
+TEST_F(MemoryLimit, NoWindowNeedsMoreThanTheHeaviestRows) {
+  install_memory_counter(0);
+  for (const char* family : {"bert", "qwen3"}) {
+    const SmallModel small(family);
+    auto options = small.options(run::Method::Lora);
+    options.threads = 3;  // so that a micro-batch of four is dealt unevenly, and to other threads every time
+    const auto tokens = small.tokens();
+    const auto model = small.load(options);
+    Stepper stepper(*model, tokens, options);
+    const auto rows = small.rows();
+    std::vector<Cut> cuts;
+    for (const std::int64_t micro : {1, 2, 4, 6}) {
+      cuts.push_back({.micro_batch = micro});
+      cuts.push_back({.micro_batch = micro, .layout = data::Layout::Arrival});
+    }
+    for (const std::int64_t budget : {64, 100, 150}) cuts.push_back({.micro_tokens = budget});
+    for (const Cut& cut : cuts) {
+      SCOPED_TRACE(
+          fmt::format("{}, micro-batch {}, micro-tokens {}", family, cut.micro_batch, cut.micro_tokens));
+      constexpr std::int64_t kWindow = 12;
+      stepper.release_activations();
+      reset_peak_bytes();
+      for (int step = 0; step < 40; ++step) {
+        RandomStream random(7, RandomUse::Test, static_cast<std::uint64_t>(step));
+        auto window = rows;
+        for (std::size_t i = window.size() - 1; i > 0; --i) std::swap(window[i], window[random.below(i + 1)]);
+        window.resize(kWindow);
+        stepper.accumulate(window, cut, step);
+      }
+      const std::int64_t met = memory_counts().peak_bytes;
+      stepper.release_activations();
+      reset_peak_bytes();
+      const std::int64_t bare = memory_counts().peak_bytes;
+      const auto heaviest =
+          cut.micro_tokens > 0
+              ? data::fullest_micro_batches(tokens, rows, cut.micro_tokens, kWindow)
+              : std::vector<std::vector<std::uint32_t>>{data::longest_rows(tokens, rows, kWindow)};
+      for (const auto& batch : heaviest) stepper.reserve_for(batch, cut);
+      const std::int64_t promised = memory_counts().peak_bytes;
+      EXPECT_LE(met, promised);
+      EXPECT_GT(static_cast<double>(met - bare), 0.7 * static_cast<double>(promised - bare));
+    }
+  }
+}
+
+TEST_F(MemoryLimit, ThreadsGiveUpRoomThatAnotherWindowNeeds) {
+  install_memory_counter(0);
+  const SmallModel small;
+  const auto options = small.options(run::Method::Lora);
+  const auto tokens = small.tokens();
+  const auto model = small.load(options);
+  const auto order = data::longest_rows(tokens, small.rows(), SmallModel::kRows);
+  const std::vector<std::uint32_t> one = {order.front()}, few(order.end() - 2, order.end());
+  const Cut cut{.micro_batch = 1};
+  Stepper stepper(*model, tokens, options);
+  stepper.accumulate(one, cut, 0);  // one thread holds the longest row
+  install_memory_counter(memory_counts().live_bytes);
+  EXPECT_NO_THROW(stepper.accumulate(few, cut, 1));  // the other needs room for a short one
 }
 
 TEST_F(MemoryLimit, ThePeakGrowsWithTheMicroBatchAndWithPaddingAndFallsWithCheckpointing) {
