@@ -10,6 +10,7 @@
 #include <chrono>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -41,6 +42,23 @@ bool put(const std::filesystem::path& file, const std::string& value) {
   std::ofstream out(file);
   out << value << std::flush;
   return static_cast<bool>(out);
+}
+
+// The number behind `key` in a file of the kernel; nullopt when there is none.
+std::optional<std::int64_t> number_in(const std::filesystem::path& file, std::string_view key) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return std::nullopt;
+  try {
+    const std::string text = read_file(file, 1 << 16);
+    const std::size_t at = text.find(key);
+    if (at == std::string::npos) return std::nullopt;
+    std::int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data() + at + key.size(), end, value).ec == std::errc()) return value;
+  } catch (const Error&) {
+    // A group that is just going away.
+  }
+  return std::nullopt;
 }
 
 constexpr const char* kPrefix = "batchwright-";  // then the process's number, and which of its groups it is
@@ -83,18 +101,7 @@ std::filesystem::path own_memory_group() {
 
 std::optional<std::int64_t> oom_kills_in(const std::filesystem::path& group) {
   for (const char* name : {"memory.events", "memory.oom_control"}) {
-    std::error_code error;
-    if (!std::filesystem::exists(group / name, error)) continue;
-    try {
-      const std::string text = read_file(group / name, 1 << 16);
-      const std::size_t at = text.find("oom_kill ");
-      if (at == std::string::npos) continue;
-      std::int64_t value = 0;
-      if (std::from_chars(text.data() + at + 9, text.data() + text.size(), value).ec == std::errc())
-        return value;
-    } catch (const Error&) {
-      continue;
-    }
+    if (const auto kills = number_in(group / name, "oom_kill ")) return kills;
   }
   return std::nullopt;
 }
@@ -137,5 +144,10 @@ std::vector<std::string> MemoryGroup::entered_by(const std::vector<std::string>&
 }
 
 std::optional<std::int64_t> MemoryGroup::oom_kills() const { return oom_kills_in(folder_); }
+
+std::optional<std::int64_t> MemoryGroup::peak_bytes() const {
+  const auto peak = number_in(folder_ / "memory.peak", "");
+  return peak ? peak : number_in(folder_ / "memory.max_usage_in_bytes", "");
+}
 
 }  // namespace batchwright::run

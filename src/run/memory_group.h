@@ -23,6 +23,9 @@ class MemoryGroup {
   std::vector<std::string> entered_by(const std::vector<std::string>& command) const;
   // Processes of the group that the kernel ended for memory; nullopt when it does not count them.
   std::optional<std::int64_t> oom_kills() const;
+  // The most that the group ever held, bytes: never above its limit, file pages that the kernel could have
+  // given up included. nullopt when the kernel does not say (v2 before Linux 5.19).
+  std::optional<std::int64_t> peak_bytes() const;
 
  private:
   explicit MemoryGroup(std::filesystem::path folder) : folder_(std::move(folder)) {}

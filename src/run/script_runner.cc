@@ -36,10 +36,19 @@ struct ScriptRunner::Scratch {
 
 namespace {
 
+// What a trial needed of its limit. Of one process both counts are at least that: what was resident holds
+// file pages that others were charged for, and a group holds pages that the kernel could give up. Of several,
+// what one of them had resident says nothing.
+std::int64_t needed_bytes(const Worker& worker, std::int64_t resident_bytes, bool one_process) {
+  const auto group = worker.group_peak_bytes();
+  if (!group) return resident_bytes;
+  return one_process ? std::min(*group, resident_bytes) : *group;
+}
+
 // How long one run took, or why it did not end well.
 struct TimedRun {
   double seconds = 0;
-  std::int64_t peak_resident_bytes = 0;
+  std::int64_t peak_bytes = 0;
   std::optional<Failure> failure;
 };
 
@@ -53,7 +62,7 @@ TimedRun time_run(const WorkerCommand& command, const InterruptGuard* interrupt,
     if (event.kind == Kind::Said && steady_seconds() < deadline) continue;
     run.seconds = steady_seconds() - begin;
     Failure failure = worker.failure();
-    run.peak_resident_bytes = worker.peak_resident_bytes();
+    run.peak_bytes = needed_bytes(worker, worker.peak_resident_bytes(), true);
     if (event.kind == Kind::Exited && failure.exit_code == 0) return run;
     if (event.kind != Kind::Exited) {
       failure.outcome = Outcome::TimedOut;
@@ -130,13 +139,15 @@ Trial ScriptRunner::run_with_hook(const TrialRequest& request) {
   const std::int64_t steps = request.warmup_steps + request.steps;
   TrialRecord record(request);
   double first_step_at = 0;
+  Worker worker(command_of(request, scratch, 0), interrupt_);
   const auto finish = [&](Outcome outcome, const std::string& reason) {
     Trial trial = record.finish(outcome, reason);
+    if (trial.peak_bytes)
+      trial.peak_bytes = needed_bytes(worker, *trial.peak_bytes, request.split.devices == 1);
     trial.wall_seconds = steady_seconds() - begin;
     trial.startup_seconds = first_step_at > 0 ? first_step_at - begin : trial.wall_seconds;
     return trial;
   };
-  Worker worker(command_of(request, scratch, 0), interrupt_);
   bool said_hello = false;
   while (!record.complete()) {
     const double limit = silence_limit(said_hello);
@@ -255,7 +266,7 @@ Trial ScriptRunner::run_at_two_lengths(const TrialRequest& request) {
   } else {
     trial.outcome = Outcome::Measured;
     trial.steps = {{request.first_step, seconds, 0, 0}};
-    trial.peak_bytes = std::max(runs[0].peak_resident_bytes, runs[1].peak_resident_bytes);
+    trial.peak_bytes = std::max(runs[0].peak_bytes, runs[1].peak_bytes);
     trial.startup_seconds = 2 * std::max(0.0, runs[0].seconds - static_cast<double>(short_steps) * seconds);
   }
   return trial;

@@ -59,6 +59,10 @@ class Worker {
   // The rank of the process that failed, when there are several and one ended by itself with failure.
   std::optional<int> failed_rank() const { return failed_rank_; }
   std::int64_t peak_resident_bytes() const { return peak_resident_bytes_; }
+  // Of all its processes together, as a memory limit counts it; nullopt without a control group.
+  std::optional<std::int64_t> group_peak_bytes() const {
+    return memory_group_ != nullptr ? memory_group_->peak_bytes() : std::nullopt;
+  }
   // Asks it to stop, gives it this long, then ends it.
   void stop(double seconds);
   pid_t process_id() const { return processes_.front().process_id(); }
