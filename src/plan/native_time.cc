@@ -11,8 +11,10 @@ namespace {
 // Of the rate that plain products reach: those as thin as an adapter's rank, and attention's small ones.
 constexpr double kThinShare = 0.4, kAttentionShare = 0.5;
 // Floats that norms, activations, masks and sums read or write for every float of width, forward and
-// backward; a layer's share stays in the caches, which are this much faster than memory.
-constexpr double kHiddenTraffic = 34, kWideTraffic = 7, kCacheSpeed = 4;
+// backward. They are computed more than moved (masks' random bits, exponentials, error functions): each takes
+// the time of so many operations of a large product (perf record of MiniLM with LoRA at 128 tokens, AVX-512:
+// 19 to 22 % of a step from 32x1 to 1x32).
+constexpr double kHiddenTraffic = 34, kWideTraffic = 7, kFloatWork = 95;
 // Operations that a layer starts in both passes, each a call and a loop's entry.
 constexpr double kLayerOperations = 120;
 
@@ -56,7 +58,7 @@ class NativeStep {
       floats += rows_of(layer, Role::Down) * (kHiddenTraffic * static_cast<double>(shape_.config.hidden) +
                                               kWideTraffic * static_cast<double>(shape_.config.intermediate));
     }
-    return 4 * floats * threads_ / (kCacheSpeed * device_.bandwidth_bytes_per_second);
+    return floats * kFloatWork * threads_ / best_gemm_rate(device_, hardware::Arithmetic::Fp32);
   }
 
   double operations() const {
