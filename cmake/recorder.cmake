@@ -6,7 +6,8 @@ if(NOT Python3_Development.Module_FOUND)
   message(STATUS "No headers of Python (Debian: python3-dev): the hook goes without its recorder")
   return()
 endif()
-add_library(batchwright_recorder MODULE python/batchwright/hook/batchwright_recorder.cc)
+add_library(batchwright_recorder MODULE
+  python/batchwright/hook/batchwright_recorder.cc python/batchwright/hook/recorder_watch.cc)
 target_include_directories(batchwright_recorder SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 target_link_libraries(batchwright_recorder PRIVATE batchwright_flags)
 set_target_properties(batchwright_recorder PROPERTIES

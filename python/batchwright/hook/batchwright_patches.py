@@ -60,7 +60,7 @@ def _watch(torch, probe, module, see):
         return original(called, *args, **kwargs)
 
     __call__.__wrapped__ = original
-    kind.__call__ = quick("Call", watch, original, __call__, happened, None, module, grad_enabled, Tensor)
+    kind.__call__ = quick("Call", watch, original, __call__, module, grad_enabled, Tensor)
 
 
 def _see_forward(torch, probe):
@@ -139,7 +139,7 @@ def _backward(torch, probe):
                 watch.read()
                 tape.evidence.after_backward()
 
-    torch.autograd.backward = quick("Backward", watch, original, backward, begins, ends)
+    torch.autograd.backward = quick("Backward", watch, original, backward)
 
 
 def _look_at_loss(torch, probe, root):
@@ -170,8 +170,8 @@ def _optimizer(torch, probe):
         if now >= watch.wake or watch.calls >= watch.due:
             probe.tick(optimizer)
 
-    register_optimizer_step_pre_hook(quick("BeforeStep", watch, None, before_step, begins))
-    register_optimizer_step_post_hook(quick("AfterStep", watch, probe.tick, after_step, ends))
+    register_optimizer_step_pre_hook(quick("BeforeStep", watch, None, before_step))
+    register_optimizer_step_post_hook(quick("AfterStep", watch, probe.tick, after_step))
     return before_step, after_step
 
 

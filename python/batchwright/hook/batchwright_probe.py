@@ -29,7 +29,7 @@ class Probe:
     def __init__(self, torch):
         self.torch = torch
         self.tape = Tape()
-        self.watch = watch(self._first_mark)
+        self.watch = watch(self._first_mark, self.tape)
         self.device = None
         self.channel = None
         self.steps_wanted = int(os.environ.get("BATCHWRIGHT_STEPS", "0"))

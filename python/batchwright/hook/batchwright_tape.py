@@ -59,6 +59,20 @@ class Tape:
     def on_backward_end(self, now, _, __):
         self.backward += now - self.backward_begin
 
+    def begins_window(self):
+        """Whether nothing is left of an earlier window, and nothing asks for more than on_window is told."""
+        return (self.step_end is not None and not self.explicit and self.evidence is None and self.optimizers_of_a_step == 1
+                and not self.micro_steps and self.forward_begin is self.tokens is self.loss is self.norm_squared is self.rate
+                is None and not self.input and not self.collective)
+
+    def on_window(self, now, optimizer, micro_steps, examples, padded, forward, backward, optimizing):
+        """What the entries from the first forward to the step's end would do one by one; the recorder has summed them."""
+        self.last_optimizer = optimizer
+        self.steps += 1
+        self.device.rows.append((self.steps, micro_steps, examples, padded, padded, now - self.step_end, 0, forward, backward,
+                                 optimizing, 0, None, None, None, None))
+        self.step_end = now
+
     def on_loss(self, _, loss, __):
         self.loss = loss if self.loss is None else self.loss + loss
 

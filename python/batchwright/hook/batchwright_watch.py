@@ -61,8 +61,8 @@ def _recorder():
 recorder = _recorder()
 
 
-def watch(mark):
-    return Watch(mark) if recorder is None else recorder.Watch(mark, time.perf_counter_ns)
+def watch(mark, tape):
+    return Watch(mark) if recorder is None else recorder.Watch(mark, time.perf_counter_ns, tape)
 
 
 def quick(kind, watch, replaced, patch, *more):
