@@ -59,23 +59,35 @@ void refused_by_trainer(const Run& run, const Compared& pair, const std::vector<
   found.correct(*engine, "\"auto\"");
 }
 
+bool is_on(const Setting& setting) {
+  const std::string written = normal_key(setting.written);
+  return !setting.is_auto && (written == "true" || written == "1" || written == "yes" || written == "on");
+}
+
+// TrainingArguments.__post_init__ and DeepSpeed's config refuse both; so do the tools built on them.
+void two_precisions(const Section& section, FindingList& found) {
+  const Setting* half = section.find(Q::Fp16);
+  const Setting* brain = section.find(Q::Bf16);
+  if (half == nullptr || brain == nullptr || !is_on(*half) || !is_on(*brain)) return;
+  Finding& f = found.add("two_places", *(half->line >= brain->line ? half : brain));
+  f.what = fmt::format("{} and {} are both on", half->key, brain->key);
+  f.consequence = "one training has one 16-bit type: the start is refused, or one of the two is ignored";
+  f.fix = "keep bf16 where the device has it, else fp16";
+}
+
 void precision_switch(const Run& run, Quantity half, const std::vector<std::string>& files,
                       FindingList& found) {
   const Setting* engine = setting_of(run.engine, half);
   if (engine == nullptr || engine->is_auto || !run.complete) return;
   if (run.arguments.tool == Tool::Axolotl || run.arguments.settings.front().key.empty()) return;
-  const auto on = [](const Setting& s) {
-    const std::string w = normal_key(s.written);
-    return w == "true" || w == "1" || w == "yes";
-  };
   const auto readable = [](const Setting& s) {
     const std::string w = normal_key(s.written);
     return w == "true" || w == "false" || w == "1" || w == "0" || w == "yes" || w == "no";
   };
   const Setting* argument = run.arguments.find(half);
   if (argument != nullptr && !readable(*argument)) return;
-  const bool wanted = argument != nullptr && on(*argument);
-  if (on(*engine) == wanted || (argument == nullptr && !run.from_command)) return;
+  const bool wanted = argument != nullptr && is_on(*argument);
+  if (is_on(*engine) == wanted || (argument == nullptr && !run.from_command)) return;
   Finding& f = found.add("two_places", *engine);
   f.what = fmt::format("{} is {} in {}, and {} in the arguments", engine->key, engine->written,
                        files[engine->file], wanted ? "on" : "off");
@@ -142,6 +154,9 @@ void command_against_file(const Run& run, const std::vector<std::string>& files,
 }  // namespace
 
 void check_two_places(const Run& run, const std::vector<std::string>& files, FindingList& found) {
+  two_precisions(run.arguments, found);
+  if (run.engine) two_precisions(*run.engine, found);
+  if (run.plugin) two_precisions(*run.plugin, found);
   lightning_engine(run, files, found);
   command_against_file(run, files, found);
   if (run.engine && run.trainer() && run.has_arguments()) {

@@ -199,6 +199,43 @@ bool Library::super_method(std::string_view name, Arguments& arguments, Value& o
   return false;
 }
 
+// gluon.Trainer.step(n) and update(n) divide the gradients by n (mxnet/gluon/trainer.py,
+// _optimizer.rescale_grad); a loss is one number for each example, and its backward adds them up.
+void Library::gluon_step(const Value& trainer, const Value& examples) {
+  const int optimizer = optimizer_id(trainer);
+  auto& buffer = m.buffers_[static_cast<std::size_t>(optimizer)];
+  const auto number = m.as_number(examples);
+  for (Term& term : buffer.terms) {
+    if (!number) {
+      term.uncertain = true;
+      continue;
+    }
+    term.counted = true;
+    if (number->taint & kGlobalBatch) term.normalised = true;
+    if (number->taint & kAccumulation) term.window /= m.world_.accumulation;
+  }
+  step(optimizer, m.line_, false);
+  // What was stepped on stays in the buffer as it was computed.
+  for (Term& term : buffer.terms)
+    if (number && (number->taint & kAccumulation)) term.window *= m.world_.accumulation;
+}
+
+// Unless grad_req is "add", a backward of MXNet writes over what the one before it left.
+void Library::overwrite_gradients() {
+  if (!m.scan_.mentions("mxnet") || m.scan_.mentions("\"add\"") || m.scan_.mentions("'add'")) return;
+  for (std::size_t i = 0; i < m.buffers_.size(); ++i) {
+    Terms older;
+    std::erase_if(m.buffers_[i].terms, [&](const Term& term) {
+      const bool old = m.trace_.symbols[static_cast<std::size_t>(term.symbol)].stamp != m.stamp_;
+      if (old) older.push_back(term);
+      return old;
+    });
+    if (older.empty()) continue;
+    event(EventKind::Zero, m.line_, std::move(older));
+    m.trace_.events.back().target = static_cast<int>(i);
+  }
+}
+
 bool Library::was_differentiated(const Value& loss) const {
   for (const Event& event : m.trace_.events)
     if (event.kind == EventKind::Backward)

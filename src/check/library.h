@@ -19,6 +19,7 @@ struct Library {
   void enter(const Value& context, int line);
   void backward(const Value& loss, int line);
   void step(int optimizer, int line, bool through_scaler);
+  void gluon_step(const Value& trainer, const Value& examples);
   void zero(int optimizer, int line);  // -1: every one
   void clip(int line, bool unscales);
   void apply(const Terms& gradient, int optimizer, int line);  // a step on gradients held in variables
@@ -59,6 +60,7 @@ struct Library {
   bool tensor_method(Value& object, std::string_view name, Arguments& arguments, Value& out);
   bool gradient_method(std::string_view name, Arguments& arguments);
   bool report_method(Value& object, std::string_view name, Arguments& arguments);
+  void overwrite_gradients();
   bool was_differentiated(const Value& loss) const;
   void write_back(const Expr* call, const Value& value);
   Value weighted_elsewhere(const Value& value) const;

@@ -285,7 +285,9 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     return true;
   }
   if (zeroes_by_name(name) || (name == "zero" && given.empty() && contains_any(receiver, {"tape"}))) {
-    if (m.accelerate_.used && !m.accelerate_.sync && role == Role::Optimizer) return true;
+    if (m.accelerate_.used && !m.accelerate_.sync &&
+        (role == Role::Optimizer || role_of_name(receiver) == Role::Optimizer))
+      return true;
     zero(role == Role::Optimizer && m.scan_.steps(receiver) ? optimizer_id(object) : -1, m.line_);
     return true;
   }
@@ -369,6 +371,10 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
       loss = m.call_function(loss, none);
     }
     apply(note_gradient(loss, arguments.call), optimizer_id(object), m.line_);
+    return true;
+  }
+  if (m.scan_.is_gluon_step(name, receiver) && !given.empty()) {
+    gluon_step(object, given[0]);
     return true;
   }
   if (name == "step" || name == "optimizer_step") {

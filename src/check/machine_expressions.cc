@@ -17,6 +17,25 @@ const Expr* class_attribute(const Stmt* type, std::string_view name) {
   return nullptr;
 }
 
+// {key: value for ...}: its element reads as a pair.
+bool is_dictionary(const Expr* comprehension) {
+  const Expr* element = comprehension->kids[0];
+  return comprehension->source.starts_with("{") && element && element->kind == ExprKind::Tuple &&
+         element->kids.size() == 2 && !element->source.starts_with('(');
+}
+
+Value dictionary_of(const std::vector<Value>& pairs) {
+  Value made;
+  made.type = Type::Dict;
+  made.heap = std::make_shared<Heap>();
+  for (const Value& pair : pairs) {
+    if (!pair.is(Type::Sequence) || pair.heap->items.size() != 2) continue;
+    const Value& key = pair.heap->items[0];
+    made.heap->fields[key.is(Type::String) ? *key.name : std::string("?")] = pair.heap->items[1];
+  }
+  return made;
+}
+
 bool is_tensor_view(std::string_view name) {
   return name == "data" || name == "loss" || name == "logits" || name == "T" || name == "real";
 }
@@ -339,6 +358,7 @@ Value Machine::evaluate_comprehension(const Expr* expression) {
   comprehend(expression, 1, items);
   stamp_ = stamp;
   scope_ = outer;
+  if (is_dictionary(expression)) return dictionary_of(items);
   Value made = sequence_value(std::move(items));
   const Expr* iterable = expression->kids[2];
   made.heap->uniform = made.heap->items.size() == 1 && !(iterable && iterable->kind == ExprKind::List);

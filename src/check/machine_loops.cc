@@ -158,6 +158,17 @@ const Heap& innermost(const Heap& heap, int depth = 0) {
 
 }  // namespace
 
+namespace {
+
+// Whether a loop runs over parts of one loss: `for name, term_loss in losses`.
+bool over_losses(const Stmt* loop) {
+  return loop->kind == StmtKind::For &&
+         std::any_of(loop->targets.begin(), loop->targets.end(),
+                     [](const Expr* target) { return lower(target->source).ends_with("loss"); });
+}
+
+}  // namespace
+
 double Machine::iteration_limit(const Stmt* loop, const Value& iterator, bool& truncated) {
   const Nest& nest = scan_.nest(loop);
   const Heap& heap = innermost(*iterator.heap);
@@ -172,6 +183,12 @@ double Machine::iteration_limit(const Stmt* loop, const Value& iterator, bool& t
     const bool all_alike = names_parameters(over) || contains_any(over, {"module"}) ||
                            (scan_.effects(loop->body) & (kDoesStep | kDoesZero));
     return all_alike ? 1 : world_.accumulation;
+  }
+  if (!nest.step && known < 0 && over_losses(loop)) return 1;  // the parts of one micro-batch's loss
+  // A window each of whose micro-batches goes backward in a loop of its own.
+  if (nest.inner_backward && !nest.step && known > 0 && known <= 16) {
+    trace_.window_by_loop = true;
+    return known;
   }
   if (nest.inner_backward) {
     const double wanted = nest.inner_step ? kEpochs : kOuterSteps;
@@ -198,7 +215,7 @@ double Machine::iteration_limit(const Stmt* loop, const Value& iterator, bool& t
 Flow Machine::run_body(const Stmt* statement) {
   const int outer = stamp_;
   // Only loops over micro-batches tell micro-batches apart: one over a model's heads does not.
-  const bool micro = (scan_.effects(statement->body) & kDoesBackward) ||
+  const bool micro = ((scan_.effects(statement->body) & kDoesBackward) && !over_losses(statement)) ||
                      (statement->value && names_micro_batches(statement->value->source)) ||
                      (!statement->targets.empty() && names_micro_batches(statement->targets[0]->source));
   if (micro) stamp_ = ++stamps_;

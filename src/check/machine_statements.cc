@@ -269,6 +269,11 @@ void Machine::tag_by_name(std::string_view name, Value& value, const Expr* sourc
     value = number_value(world_.accumulation, kAccumulation);
     return;
   }
+  // Whatever it is computed from, it is what part of the window a micro-batch is.
+  if (names_share(name) && (value.has_terms() || (value.is(Type::Number) && value.taint != 0))) {
+    value = named("fraction");
+    return;
+  }
   const std::string word = lower(name);
   // epochs = int(settings.get("epochs", 1)): a number, whatever was called for it.
   if (value.has_terms() && value.terms->size() == 1 && word.find("epoch") != std::string::npos)

@@ -197,6 +197,11 @@ bool Scan::speaks_of_accumulation(const std::vector<Stmt*>& block) const {
   return false;
 }
 
+bool Scan::is_gluon_step(std::string_view name, std::string_view receiver) const {
+  return (name == "step" || name == "update") && mentions("mxnet") &&
+         contains_any(lower(last_part(receiver)), {"trainer"});
+}
+
 bool Scan::names_optimizer() const {
   for (const auto receiver : step_receivers_) {
     const Role role = role_of_name(receiver);

@@ -78,6 +78,8 @@ class Scan {
   // The largest N that the file writes as a number; 0 when it writes none.
   double largest_window() const { return window_literals_.empty() ? 0 : *window_literals_.rbegin(); }
   bool steps(std::string_view receiver) const { return step_receivers_.count(receiver) > 0; }
+  // Whether a method of that name is that of an MXNet Trainer.
+  bool is_gluon_step(std::string_view name, std::string_view receiver) const;
   // Whether anything that is stepped is named like an optimizer, a gradient scaler or an engine.
   bool names_optimizer() const;
   bool zeroes(std::string_view receiver) const { return zero_receivers_.count(receiver) > 0; }

@@ -68,6 +68,7 @@ std::uint32_t Scan::call_effects(const Expr* call) const {
       return (effects(own->function->body) & ~static_cast<std::uint32_t>(kLeaves)) |
              (name == "no_sync" ? kEntersContext : 0u);
   if (name == "no_sync" || name == "accumulate" || name == "no_backward_sync") return kEntersContext;
+  if (is_gluon_step(name, on)) return kDoesStep;
   if (name == "step" || name == "optimizer_step") {
     const Role role = role_of_name(on);
     if (role == Role::Scheduler) return kDoesSchedule;

@@ -80,6 +80,7 @@ void Library::backward(const Value& loss, int line) {
   // The other side of `if loss is not None` leaves the loss at 0: nothing is trained there.
   const bool none_there = loss.is(Type::Number) && loss.number == 0 && !m.world_.choices.empty();
   if (terms.empty() && loss.is(Type::Number) && !none_there) terms = *m.symbol_value(nullptr).terms;
+  overwrite_gradients();
   event(EventKind::Backward, line, terms);
   Event& made = m.trace_.events.back();
   made.no_sync = m.in_context(Role::NoSync) || !m.sync_required_ ||

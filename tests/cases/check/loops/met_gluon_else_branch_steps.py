@@ -1,4 +1,4 @@
-# expect: cannot_tell
+# expect: mistake apply_inside_loop missing_zero_grad
 import mxnet as mx
 from mxnet import autograd as ag, gluon
 
