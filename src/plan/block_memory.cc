@@ -1,37 +1,12 @@
 #include "plan/block_memory.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "plan/block_parts.h"
 
 namespace batchwright::plan {
-namespace {
 
 using model::Architecture;
-
-constexpr double kMask = 1;  // a dropout mask is one byte an element
-
-// What the block's pieces need to know in one place.
-struct Block {
-  const ModelShape& shape;
-  const Request& request;
-  const Precision& p;
-
-  double hidden() const { return static_cast<double>(shape.config.hidden); }
-  double intermediate() const { return static_cast<double>(shape.config.intermediate); }
-  double queries() const { return static_cast<double>(shape.query_width()); }
-  double keys() const { return static_cast<double>(shape.key_width()); }
-  double heads() const { return static_cast<double>(shape.config.heads); }
-  bool full() const { return request.trains_all(); }
-  bool dropout() const { return shape.config.hidden_dropout > 0; }
-  bool litgpt() const { return request.framework == Framework::LitGpt; }
-  // bitsandbytes kept the input of every 4-bit layer until 0.43.2 ("activations being unnecessary for frozen
-  // parameters", its release notes of 2024); LitGPT's releases stand on earlier ones.
-  bool keeps_packed_inputs() const { return request.method == Method::Qlora && litgpt(); }
-  // Adapters compute in 16 bits under autocast: what every Trainer run with bf16 or fp16 does.
-  bool casts_adapters() const {
-    return p.product < 4 && (p.autocast || request.framework == Framework::Transformers);
-  }
-};
 
 bool layer_norm(Architecture a) {
   switch (a) {
@@ -59,12 +34,12 @@ bool layer_norm(Architecture a) {
   }
 }
 
-// LayerNorm keeps its input. RMSNorm, written in Python, keeps an fp32 copy of it, and the normalised states
-// where its weight is trained; the fp32 stream itself serves as the copy.
 double norm_saved(const Block& b, double width) {
   if (layer_norm(b.shape.config.architecture)) return b.p.residual * width + 8;
   return 4 * width + (b.full() ? b.p.residual * width : 0);
 }
+
+namespace {
 
 // The input of a group of linear layers that read the same tensor.
 double input_saved(const Block& b, std::initializer_list<Role> readers, double width) {
@@ -83,52 +58,6 @@ double input_saved(const Block& b, std::initializer_list<Role> readers, double w
   // Autocast makes a copy for every reader; otherwise all share one tensor.
   if (trained > 0) return (b.p.autocast ? trained * b.p.product : b.p.residual) * width;
   return adapters + packed;
-}
-
-// Softmax of scores in fp32: what every family but the oldest writes, and what autocast does to all.
-bool fp32_softmax(const Block& b) { return !layer_norm(b.shape.config.architecture) || b.p.autocast; }
-
-// Probabilities, bytes a token: heads x sequence of them.
-double scores_saved(const Block& b) {
-  if (b.request.attention != Attention::Eager) return 0;
-  const double type = b.p.product;
-  const bool drops = b.shape.config.attention_dropout > 0, wide = fp32_softmax(b);
-  double bytes = wide ? 4 : type;
-  if (drops) bytes += kMask;
-  if (drops || (wide && type < 4)) bytes += type;
-  return bytes * b.heads() * static_cast<double>(b.request.longest());
-}
-
-double attention_saved(const Block& b) {
-  const double type = b.p.product;  // the kernels take 16-bit inputs under autocast
-  const bool eager = b.request.attention == Attention::Eager;
-  const bool repeats =
-      b.request.attention == Attention::Sdpa && b.request.framework == Framework::Transformers;
-  const double keys = repeats || eager ? b.queries() : b.keys();
-  const double saved = type * (b.queries() + 2 * keys);
-  if (!eager) return saved + type * b.queries() + 4 * b.heads();         // the output and the log of the sums
-  return saved + scores_saved(b) + (b.full() ? type * b.queries() : 0);  // the output projection's input
-}
-
-// A fused projection's output stays whole as long as its value slice is needed, beside the rotated queries
-// and keys.
-double fused_projection_saved(const Block& b) {
-  const Architecture a = b.shape.config.architecture;
-  const bool rotary = a != Architecture::Gpt2 && a != Architecture::GptBigCode && a != Architecture::Bloom &&
-                      a != Architecture::Mpt;
-  const bool fused = b.litgpt() || std::any_of(b.shape.block.begin(), b.shape.block.end(),
-                                               [](const LinearShape& l) { return l.role == Role::FusedQkv; });
-  const bool eager = b.request.attention == Attention::Eager;  // products copy the slice
-  return fused && rotary && !eager ? b.p.activation * (b.queries() + b.keys()) : 0;
-}
-
-double qk_norm_saved(const Block& b) {
-  const Architecture a = b.shape.config.architecture;
-  if (a != Architecture::Qwen3 && a != Architecture::Qwen3Moe && a != Architecture::Gemma3 &&
-      a != Architecture::Olmo2)
-    return 0;
-  const double width = b.queries() + b.keys();
-  return 4 * width + (b.full() ? b.p.activation * width : 0);
 }
 
 enum class MlpKind { Gated, PlainKernel, PlainPython, Relu };
@@ -239,11 +168,7 @@ double backward_extra(const Block& b) {
         std::max(extra - b.p.activation * width, (2 * b.p.adapter - type) * width + stream + b.p.adapter * h);
   }
   // Attention's backward runs when the MLP's tensors are free again.
-  const double square = b.heads() * static_cast<double>(b.request.longest());
-  const double probabilities = b.p.autocast ? 10 : b.p.product + 4;
-  const double attention =
-      b.request.attention == Attention::Eager ? probabilities * square : (2 * b.p.product + 4) * b.queries();
-  return std::max(extra, attention - mlp_saved(b) + stream);
+  return std::max(extra, attention_backward(b) - mlp_saved(b) + stream);
 }
 
 }  // namespace
@@ -264,67 +189,6 @@ BlockMemory block_memory(const ModelShape& shape, const Request& request, const 
       request.sharding == Sharding::Fsdp && request.method != Method::Full && request.devices > 1;
   if (frozen_fsdp && request.checkpointing == Checkpointing::Full) memory.backward_copy = memory.boundary;
   return memory;
-}
-
-namespace {
-
-// Bytes a logit, forward and backward. Read in the frameworks' source and seen in measurements:
-// - Transformers upcasts to fp32 (2 + 4), keeps log-softmax (4) and makes two fp32 gradients of it: 10
-// and 12.
-//   fms-acceleration's PowerLM-3b rows give 12, its older Mistral rows 14.
-// - A plain loop holds the logits while it calls backward: 2 more.
-// - A fused kernel overwrites fp32 logits with their gradient: 8 (fms-acceleration's Llama-3-8B rows: 8.1).
-// - Chunked: a chunk's logits only; torchtune and litgpt keep 16-bit logits of all chunks.
-struct LogitBytes {
-  double forward, backward;
-};
-
-LogitBytes logit_bytes(const Request& request, double type) {
-  const bool plain_loop = request.framework == Framework::PyTorch;
-  switch (request.loss) {
-    case Loss::FullLogits:
-      if (request.framework == Framework::Native) return {type + 4, type + 4};
-      return {type + 8 - (type > 2 ? 4 : 0) + (plain_loop ? type : 0), 12 + (plain_loop ? type : 0)};
-    case Loss::Fused:
-      return {type + 4, 8};
-    case Loss::Chunked:
-      // Fabric's precision plugins answer in fp32: logits, log-softmax and the gradient of the one for the
-      // other.
-      if (request.framework == Framework::LitGpt) return {8, 10};
-      if (request.framework == Framework::TorchTune) return {type + 2, type + 2};
-      return {0, 0};
-  }
-  return {12, 12};
-}
-
-}  // namespace
-
-LossMemory loss_memory(const ModelShape& shape, const Request& request, const Precision& precision) {
-  const Block b{shape, request, precision};
-  const double h = b.hidden();
-  LossMemory loss;
-  loss.final_states = norm_saved(b, h) + precision.residual * h;
-  if (shape.head == model::Head::SequenceClassification) {
-    if (shape.encoder()) loss.final_states = precision.residual * h;
-    return loss;  // one row of labels an example is nothing beside the blocks
-  }
-  double width = static_cast<double>(shape.config.vocabulary);
-  if (shape.head == model::Head::TokenClassification)
-    width = static_cast<double>(shape.config.num_labels.value_or(2));
-  if (shape.head == model::Head::QuestionAnswering) width = 2;
-  const LogitBytes bytes = logit_bytes(request, precision.product);
-  loss.forward = bytes.forward * width;
-  loss.backward = bytes.backward * width;
-  loss.logits_block = bytes.backward > 0 ? 4 * width : 0;
-  // A chunk's logits are computed in fp32, and the head's weights with them. The seed experiment's three
-  // splits show it (5.45 to 5.81 GiB reserved on a T4, 1.9 GiB above weights and adapters); in larger models
-  // the backward pass hides it.
-  const bool keeps_chunks = request.framework == Framework::TorchTune ||
-                            request.framework == Framework::LitGpt || request.framework == Framework::Native;
-  if (request.loss == Loss::Chunked && !keeps_chunks) loss.head_copy = 4 * width * h;
-  if (request.loss == Loss::Chunked)
-    loss.forward += 6 * h, loss.backward += 6 * h;  // a chunk holds about h logits a token
-  return loss;
 }
 
 }  // namespace batchwright::plan
