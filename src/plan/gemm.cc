@@ -74,7 +74,7 @@ double best_gemm_rate(const Device& device, Arithmetic arithmetic) {
   if (device.is_cpu()) return device.flops(arithmetic);
   const double sheet = device.flops(arithmetic);
   if (arithmetic == Arithmetic::Fp32) return plain_share(device) * sheet;
-  if (!device.measured_gemm_flops) return (half_rate(device) ? 0.85 : 0.8 * run_share(device)) * sheet;
+  if (!device.measured_gemm_flops) return (half_rate(device) ? 0.92 : 0.8 * run_share(device)) * sheet;
   // Measured in 16 bits: the same share is reached in the other types.
   const double measured_on = device.bf16_flops > 0 ? device.bf16_flops : device.fp16_flops;
   const double share = measured_on > 0 ? std::min(1.0, *device.measured_gemm_flops / measured_on) : 0.8;

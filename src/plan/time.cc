@@ -15,15 +15,17 @@ constexpr double kBlockOperations = 46, kAdapterOperations = 7;
 // Host seconds an operation. Fitted together: 3.05 ms a layer for Megatron's blocks with checkpointing
 // (VIA-Research/vTrain, h = 1024, micro-batch 1), 4.7 ms for LoRA on five layers with checkpointing (QwenLM,
 // Qwen-7B, 256 tokens), 5.1 ms for LoRA on seven (the seed experiment on a T4).
-constexpr double kOperationSeconds = 18e-6, kBackwardOperations = 1.5;
+constexpr double kOperationSeconds = 18e-6, kBackwardOperations = 1.5, kTuringHost = 1.5, kFabricHost = 1.25;
 // How far the host's and the device's time overlap: exponent of their norm. 3: queued ahead (fitted on
 // vTrain's rows at micro-batch 1 and 2). 1: not at all: Trainer loops show it on T4 and L4, where 4
 // micro-steps cost 164 ms each beyond the time their examples take (the seed experiment).
-constexpr double kQueuedOverlap = 3, kTrainerOverlap = 1.15;
+constexpr double kQueuedOverlap = 3, kTrainerOverlap = 1.5, kFabricOverlap = 1;
+// Plain fp32 operations that an element costs as it is unpacked: bitsandbytes' kernel, and GPTQ's.
+constexpr double kLookupOperations = 65, kGptqOperations = 160;
 constexpr double kBandwidthShare = 0.8;  // reached in elementwise kernels
 // Attention in one kernel: the share of the best product rate, and the sequence at which half of it is
 // reached. Dao 2023 (FlashAttention-2) measures 50 to 73 % of an A100's peak over sequences of 512 to 16k.
-constexpr double kFlashShare = 0.68, kFlashHalfLength = 512, kBatchedShare = 0.5;
+constexpr double kFlashShare = 0.68, kFlashHalfLength = 512, kBatchedShare = 0.5, kEfficientShare = 0.5;
 // Bytes moved for every byte that the forward pass saves: written and read again, then read and answered by a
 // gradient in the backward pass.
 constexpr double kForwardTraffic = 1.6, kBackwardTraffic = 2.4;
@@ -37,10 +39,20 @@ constexpr double kUnfusedTraffic = 2.2;
 constexpr double kScoreForward[] = {5, 6}, kScoreBackward[] = {6, 7};
 // Between nodes of 8 devices, a device's share of the network (mosaicml/llm-foundry: 1600 Gb/s a node).
 constexpr double kNetworkBytesPerSecond = 100e9;
-constexpr double kNodeDevices = 8, kHiddenCommunication = 0.85;
+constexpr double kNodeDevices = 8, kHiddenCommunication = 0.85, kDdpHidden = 0.0;
+
+// Hooks of ZeRO-3 and FSDP around every block, forward and backward: QwenLM's full training of 1.8B on one
+// device and of 7B on two takes 0.26 and 0.5 s a micro-step however short its sequences, fms-acceleration's
+// FSDP 0.5.
+constexpr double kGatherHostSeconds = 8e-3;
 
 double norm_of(double a, double b, double exponent) {
   return std::pow(std::pow(a, exponent) + std::pow(b, exponent), 1 / exponent);
+}
+
+// FlashAttention needs Ampere; before it, PyTorch takes the memory-efficient kernel.
+bool has_flash(const hardware::Device& device) {
+  return device.architecture != "Turing" && device.architecture != "Volta" && device.architecture != "Pascal";
 }
 
 bool shards_weights(const Request& request) {
@@ -109,8 +121,9 @@ double TimeModel::attention_seconds(double tokens, double length) const {
   const double forward = 4 * tokens * length * static_cast<double>(shape_.query_width()) * causal;
   const double flops = forward * (forward_passes() + 2.5);  // the backward pass has five products for two
   // Batched products of short rows on the one hand, one kernel on the other.
-  const double share =
-      eager || device_.is_cpu() ? kBatchedShare : kFlashShare * length / (length + kFlashHalfLength);
+  const double share = eager || device_.is_cpu() ? kBatchedShare
+                                                 : kFlashShare * length / (length + kFlashHalfLength) *
+                                                       (has_flash(device_) ? 1 : kEfficientShare);
   return flops / (best_gemm_rate(device_, arithmetic_) * share) * static_cast<double>(shape_.config.layers);
 }
 
@@ -144,9 +157,13 @@ double TimeModel::loss_seconds(double tokens) const {
 double TimeModel::unpacking_seconds() const {
   if (request_.method != Method::Qlora) return 0;
   const double packed = shape_.block_linear_parameters * static_cast<double>(shape_.config.layers);
-  // Read packed, write 16-bit, read again by the product; once a pass and once for the backward pass.
-  const double bytes = packed * (precision_.packed_weight + 2 * precision_.product) * (forward_passes() + 1);
-  return bytes / (0.5 * device_.bandwidth_bytes_per_second);
+  // Read packed, write 16-bit, once a pass and once for the backward pass; the product counts its own
+  // reading. As slow as the memory or as the arithmetic of the lookup, whichever is slower.
+  const double moved = (precision_.packed_weight + precision_.product) /
+                       (kBandwidthShare * device_.bandwidth_bytes_per_second);
+  const double computed = (request_.weights == WeightType::Int4 ? kGptqOperations : kLookupOperations) /
+                          device_.flops(hardware::Arithmetic::Fp32);
+  return packed * std::max(moved, computed) * (forward_passes() + 1);
 }
 
 double TimeModel::launch_seconds() const {
@@ -155,10 +172,14 @@ double TimeModel::launch_seconds() const {
     if (linear.lora) operations += kAdapterOperations * static_cast<double>(linear.count);
     if (linear.count > 1) operations += 4 * static_cast<double>(linear.count);
   }
-  const double operation = device_.operation_seconds > 0 ? device_.operation_seconds : kOperationSeconds;
+  double operation = device_.operation_seconds > 0 ? device_.operation_seconds : kOperationSeconds;
+  if (device_.architecture == "Turing") operation *= kTuringHost;
+  if (request_.framework == Framework::LitGpt) operation *= kFabricHost;
   const double block = operations * operation * (forward_passes() + kBackwardOperations);
+  const bool hooks = shards_weights(request_) || request_.sharding == Sharding::Zero3;
+  const double gathers = hooks && request_.framework == Framework::Transformers ? kGatherHostSeconds : 0;
   const double ends = 100 * operation;  // embedding, loss, the loop around them
-  return block * static_cast<double>(shape_.config.layers) + ends;
+  return (block + gathers) * static_cast<double>(shape_.config.layers) + ends;
 }
 
 double TimeModel::optimizer_seconds() const {
@@ -181,8 +202,8 @@ double TimeModel::optimizer_seconds() const {
 // device.
 double TimeModel::overlap_exponent() const {
   if (device_.is_cpu()) return 1;
-  const bool waits = request_.framework == Framework::Transformers || request_.framework == Framework::LitGpt;
-  return waits ? kTrainerOverlap : kQueuedOverlap;
+  if (request_.framework == Framework::LitGpt) return kFabricOverlap;
+  return request_.framework == Framework::Transformers ? kTrainerOverlap : kQueuedOverlap;
 }
 
 TimeParts TimeModel::predict(const Split& split) const {
@@ -213,8 +234,8 @@ TimeParts TimeModel::predict(const Split& split) const {
     if (shards_weights(request_)) bytes += 2 * steps * shape_.parameters * precision_.product * (n - 1) / n;
     const double seconds = bytes / (0.7 * link);
     // Hidden behind the computation it overlaps with, as far as that lasts.
-    const double hidden =
-        std::min(seconds, kHiddenCommunication * device_time * (shards_weights(request_) ? 1 : 0.5 / steps));
+    const double hidden = std::min(
+        seconds, kHiddenCommunication * device_time * (shards_weights(request_) ? 1 : kDdpHidden / steps));
     parts.communication = seconds - hidden;
   }
   return parts;

@@ -55,14 +55,14 @@ TEST(PublishedRuns, ArePredictedAsWellAsTheFiguresSay) {
       ++refused;
     }
   }
-  EXPECT_GE(rows, 250);
+  EXPECT_GE(rows, 390);
   EXPECT_GE(ran_out, 8);
   EXPECT_EQ(refused, 0);
   ASSERT_FALSE(memory.sizes.empty() || time.sizes.empty());
-  EXPECT_LT(memory.median(), 0.08);
-  EXPECT_LT(time.median(), 0.15);
+  EXPECT_LT(memory.median(), 0.065);
+  EXPECT_LT(time.median(), 0.12);
   EXPECT_GT(memory.covered(), 0.88);
-  EXPECT_GT(time.covered(), 0.80);
+  EXPECT_GT(time.covered(), 0.82);
 }
 
 }  // namespace
