@@ -57,7 +57,10 @@ std::string folded(std::string_view name) {
     if (c == ' ' || c == '-' || c == '_') continue;
     result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  if (result.starts_with("nvidia")) result.erase(0, 6);
+  // As drivers print them: "NVIDIA GeForce RTX 4090", "Tesla V100-SXM2-16GB".
+  for (const std::string_view brand : {"nvidia", "amd", "instinct", "geforce", "tesla", "quadro"}) {
+    if (result.starts_with(brand)) result.erase(0, brand.size());
+  }
   return result;
 }
 

@@ -10,7 +10,7 @@ namespace batchwright::hardware {
 namespace {
 
 TEST(Devices, EveryRowIsCompleteAndPlausible) {
-  EXPECT_GE(known_devices().size(), 28u);
+  EXPECT_GE(known_devices().size(), 50u);
   for (const Device& device : known_devices()) {
     EXPECT_GT(device.memory_bytes, 4ll << 30) << device.name;
     EXPECT_LE(device.usable_bytes, device.memory_bytes) << device.name;
@@ -31,6 +31,13 @@ TEST(Devices, AreFoundByTheNamesPeopleType) {
   EXPECT_EQ(find_device("NVIDIA A100-SXM4-80GB").name, "A100 SXM4 80GB");
   EXPECT_EQ(find_device("h100").name, "H100 SXM5");
   EXPECT_EQ(find_device("RTX4090").name, "RTX 4090");
+  EXPECT_EQ(find_device("RTX 4080").name, "RTX 4080");
+  EXPECT_EQ(find_device("NVIDIA A800-SXM4-80GB").name, "A800 SXM4 80GB");
+  EXPECT_EQ(find_device("NVIDIA GeForce RTX 3090").name, "RTX 3090");
+  EXPECT_EQ(find_device("Tesla V100-SXM2-32GB").name, "V100 SXM2 32GB");
+  EXPECT_EQ(find_device("NVIDIA H100 80GB HBM3").name, "H100 SXM5");
+  EXPECT_EQ(find_device("RTX 3060").name, "RTX 3060 12GB");
+  EXPECT_EQ(find_device("NVIDIA GeForce RTX 4070 Ti SUPER").name, "RTX 4070 Ti SUPER");
   EXPECT_EQ(find_device("T4").bf16_flops, 0);  // Turing has no bf16
 }
 
