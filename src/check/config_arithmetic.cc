@@ -12,22 +12,27 @@
 namespace batchwright::check {
 namespace {
 
-struct Fail {};
-
-// Recursive descent over the text; a failure anywhere ends the evaluation (there is nothing to recover).
+// Recursive descent over the text; a failure anywhere moves to its end (there is nothing to recover). Most of
+// what is read is no arithmetic, so that failing must cost nothing.
 class Evaluator {
  public:
   Evaluator(std::string_view text, bool integer_division, const Lookup& lookup)
       : text_(text), integer_division_(integer_division), lookup_(lookup) {}
 
-  Computed run() {
+  std::optional<Computed> run() {
     Computed result = sum(0);
     skip_space();
-    if (at_ != text_.size()) throw Fail{};
+    if (failed_ || at_ != text_.size()) return std::nullopt;
     return result;
   }
 
  private:
+  Computed fail() {
+    failed_ = true;
+    at_ = text_.size();
+    return {};
+  }
+
   void skip_space() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
   }
@@ -45,7 +50,7 @@ class Evaluator {
   }
 
   Computed sum(int depth) {
-    if (depth > 40) throw Fail{};
+    if (depth > 40) return fail();
     Computed left = product(depth);
     for (;;) {
       if (take("+")) {
@@ -66,7 +71,7 @@ class Evaluator {
     Computed left = unary(depth);
     for (;;) {
       skip_space();
-      if (text_.substr(at_, 2) == "**") throw Fail{};
+      if (text_.substr(at_, 2) == "**") return fail();
       if (take("*")) {
         const Computed right = unary(depth);
         left.value *= right.value;
@@ -77,7 +82,7 @@ class Evaluator {
         divide(left, unary(depth), integer_division_);
       } else if (take("%")) {
         const Computed right = unary(depth);
-        if (right.value == 0) throw Fail{};
+        if (right.value == 0) return fail();
         left.value = std::fmod(left.value, right.value);
         join(left, right);
       } else {
@@ -87,7 +92,10 @@ class Evaluator {
   }
 
   void divide(Computed& left, const Computed& right, bool whole) {
-    if (right.value == 0) throw Fail{};
+    if (right.value == 0) {
+      fail();
+      return;
+    }
     const double quotient = left.value / right.value;
     if (whole && std::floor(quotient) != quotient) {
       const double remainder = left.value - std::floor(quotient) * right.value;
@@ -101,7 +109,7 @@ class Evaluator {
   }
 
   Computed unary(int depth) {
-    if (depth > 40) throw Fail{};
+    if (depth > 40) return fail();
     if (take("-")) {
       Computed result = unary(depth + 1);
       result.value = -result.value;
@@ -110,11 +118,11 @@ class Evaluator {
     if (take("+")) return unary(depth + 1);
     if (take("(")) {
       Computed result = sum(depth + 1);
-      if (!take(")")) throw Fail{};
+      if (!take(")")) return fail();
       return result;
     }
     skip_space();
-    if (at_ >= text_.size()) throw Fail{};
+    if (at_ >= text_.size()) return fail();
     const char c = text_[at_];
     if (std::isdigit(static_cast<unsigned char>(c)) || c == '.') return literal();
     return name_or_call(depth);
@@ -130,7 +138,7 @@ class Evaluator {
       ++at_;
     }
     const auto number = parse_number(text_.substr(start, at_ - start));
-    if (!number) throw Fail{};
+    if (!number) return fail();
     return {.value = *number, .constant = true, .inexact = ""};
   }
 
@@ -142,11 +150,11 @@ class Evaluator {
            (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
       ++at_;
     const std::string_view name = text_.substr(start, at_ - start);
-    if (name.empty()) throw Fail{};
+    if (name.empty()) return fail();
     take("}");
     if (take("(")) return call(name, depth + 1);
     const std::optional<Computed> value = lookup_(name);
-    if (!value) throw Fail{};
+    if (!value) return fail();
     Computed result = *value;
     result.constant = false;
     return result;
@@ -157,7 +165,7 @@ class Evaluator {
     do {
       arguments.push_back(sum(depth));
     } while (take(","));
-    if (!take(")")) throw Fail{};
+    if (!take(")")) return fail();
     Computed result = arguments[0];
     const bool rounding = name == "int" || name == "round" || name == "math.floor";
     if (rounding)
@@ -170,7 +178,7 @@ class Evaluator {
         if (better) result = other;
       }
     } else {
-      throw Fail{};
+      return fail();
     }
     return result;
   }
@@ -179,6 +187,7 @@ class Evaluator {
   bool integer_division_;
   const Lookup& lookup_;
   std::size_t at_ = 0;
+  bool failed_ = false;
 };
 
 }  // namespace
@@ -186,12 +195,9 @@ class Evaluator {
 std::optional<Computed> evaluate_arithmetic(std::string_view expression, bool integer_division,
                                             const Lookup& lookup) {
   if (expression.size() > 400) return std::nullopt;
-  try {
-    const Computed result = Evaluator(expression, integer_division, lookup).run();
-    return std::isfinite(result.value) ? std::optional(result) : std::nullopt;
-  } catch (const Fail&) {
-    return std::nullopt;
-  }
+  auto result = Evaluator(expression, integer_division, lookup).run();
+  if (result && !std::isfinite(result->value)) result.reset();
+  return result;
 }
 
 }  // namespace batchwright::check

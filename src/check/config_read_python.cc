@@ -111,17 +111,17 @@ class PythonReader {
     if (next >= text_.size()) return end;
     if (text_[next] == '(') return call(name, i, next);
     const bool assigns = text_[next] == '=' && text_.substr(next, 2) != "==";
-    const bool line_start = text_
-                                .substr(starts_[static_cast<std::size_t>(line_of(i) - first_line_)],
-                                        i - starts_[static_cast<std::size_t>(line_of(i) - first_line_)])
-                                .find_first_not_of(" \t") == std::string_view::npos;
-    if (assigns && line_start) return assignment(name, i, next + 1);
+    if (!assigns) return end;
+    const std::size_t line = starts_[static_cast<std::size_t>(line_of(i) - first_line_)];
+    if (text_.substr(line, i - line).find_first_not_of(" \t") == std::string_view::npos)
+      return assignment(name, i, next + 1);
     return end;
   }
 
   std::size_t call(const std::string& name, std::size_t start, std::size_t open) {
     const std::string short_name =
         name.substr(name.find_last_of('.') == std::string::npos ? 0 : name.find_last_of('.') + 1);
+    if (!std::isupper(static_cast<unsigned char>(short_name[0]))) return open + 1;  // no class
     const Tool* tool = tool_of_call(short_name);
     if (tool == nullptr) {
       if (short_name.ends_with("Loss") && short_name.size() > 4)
@@ -265,9 +265,22 @@ class PythonReader {
     section.settings.push_back(std::move(setting));
   }
 
+  // Whether it begins with a number, a known name or something that may be computed: few assignments do.
+  bool may_be_number(std::string_view expression) const {
+    if (expression.empty() ||
+        !(std::isalpha(static_cast<unsigned char>(expression[0])) || expression[0] == '_'))
+      return !expression.empty() &&
+             std::string_view("0123456789.+-(").find(expression[0]) != std::string_view::npos;
+    std::size_t end = 0;
+    while (end < expression.size() && (word_char(expression[end]) || expression[end] == '.')) ++end;
+    return (end < expression.size() && expression[end] == '(') ||
+           constants_.find(expression.substr(0, end)) != constants_.end();
+  }
+
   std::optional<Computed> evaluate(const std::string& expression) const {
+    if (!may_be_number(expression)) return std::nullopt;
     const Lookup lookup = [&](std::string_view name) -> std::optional<Computed> {
-      const auto found = constants_.find(std::string(name));
+      const auto found = constants_.find(name);
       return found == constants_.end() ? std::nullopt : std::optional(found->second);
     };
     return evaluate_arithmetic(expression, false, lookup);
@@ -359,7 +372,7 @@ class PythonReader {
   int first_line_;
   std::vector<std::size_t> starts_;
   mutable std::size_t scanned_ = 0;  // bounds the work of looking for closing brackets that do not exist
-  std::map<std::string, Computed> constants_;
+  std::map<std::string, Computed, std::less<>> constants_;
   std::map<std::string, int> lines_;
   std::vector<Setting> losses_;
   std::vector<Section> sections_;

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <regex>
 
+#include "check/roles.h"
+
 namespace batchwright::check {
 namespace {
 
@@ -297,8 +299,11 @@ std::vector<Setting> settings_in_comments(std::string_view text, std::size_t fil
     if (sign == std::string_view::npos) sign = row.find("_comment");
     if (sign == std::string_view::npos) continue;
     const std::string comment(row.substr(sign));
+    // The expressions cost more than the rest of reading a file: most comments have no number.
+    if (comment.find_first_of("0123456789") == std::string::npos) continue;
+    const std::string words = lower(comment);
     std::smatch match;
-    if (std::regex_search(comment, match, batch)) {
+    if (words.find("batch") != std::string::npos && std::regex_search(comment, match, batch)) {
       // "8 x 4 = 32" ends with the total, "32 = 8 x 4" begins with it.
       static const std::regex factor(R"(^\s*[*x×]\s*[0-9])", std::regex::optimize);
       const bool ends_with_total = match[2].matched && !std::regex_search(match.suffix().str(), factor);
@@ -312,6 +317,9 @@ std::vector<Setting> settings_in_comments(std::string_view text, std::size_t fil
                          .file = file});
       }
     }
+    if (!contains_any(words, {"example", "sample", "row", "pair", "sentence", "instance", "conversation",
+                              "dialogue", "document", "image", "gpu", "epoch"}))
+      continue;
     for (std::sregex_iterator it(comment.begin(), comment.end(), count), none; it != none; ++it) {
       std::string digits = (*it)[1].str();
       digits.erase(std::remove(digits.begin(), digits.end(), ' '), digits.end());

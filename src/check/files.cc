@@ -53,6 +53,7 @@ FileKind json_kind(std::string_view text) {
 // Text without a telling name: what it holds decides.
 FileKind text_kind(std::string_view path, std::string_view text) {
   const std::string_view head = text.substr(0, 200'000);
+  if (contains(head.substr(0, 4096), std::string_view("\0", 1))) return FileKind::Other;  // a program
   if (text.starts_with("#!") && contains_any(text.substr(0, 60), {"sh\n", "bash", "zsh"}))
     return FileKind::Shell;
   if (text.starts_with("#!") && contains(text.substr(0, 60), "python")) return FileKind::Python;
