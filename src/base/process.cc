@@ -70,6 +70,8 @@ std::optional<internal::SupervisorReport> read_report(int descriptor) {
 
 }  // namespace
 
+bool has_ended(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
+
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);

@@ -31,6 +31,7 @@ struct ExitStatus {
   bool succeeded() const { return code == 0; }
 };
 
+bool has_ended(pid_t process);                    // no process has this number
 std::string signal_name(int signal);              // "SIGKILL"; "signal 77" when it has no name
 std::string to_string(const ExitStatus& status);  // "exited with code 3", "was ended by SIGSEGV"
 

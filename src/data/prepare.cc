@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -151,6 +153,25 @@ Report read_report(std::string_view output) {
   return report;
 }
 
+// The files of processes that were killed while they tokenised: "NAME.tokens.PROCESS.request".
+void remove_left_behind(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (auto entry = std::filesystem::directory_iterator(folder, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::filesystem::path& path = entry->path();
+    if (path.extension() != ".request" && path.extension() != ".report" && path.extension() != ".partial")
+      continue;
+    const std::string number = path.stem().extension().string();  // ".PROCESS"
+    pid_t owner = 0;
+    const char* const end = number.data() + number.size();
+    if (number.size() > 1 && std::from_chars(number.data() + 1, end, owner).ptr == end && owner > 0 &&
+        has_ended(owner))
+      found.push_back(path);
+  }
+  for (const std::filesystem::path& path : found) std::filesystem::remove(path, error);
+}
+
 // The two files through which the module is asked and answers; gone on scope exit.
 struct Exchange {
   explicit Exchange(const std::filesystem::path& stem)
@@ -239,6 +260,7 @@ Prepared prepare(const PrepareRequest& request, const PrepareProgress& progress)
   if (is_whole(output)) return {.token_file = output, .from_cache = true, .task = sources.task};
 
   const Examples examples = read_examples(request, sources.task, sources.model_names);
+  remove_left_behind(output.parent_path());
   const Exchange exchange(output);
   const std::string head = request_line(request, sources, examples, output);
   write_file_atomic(exchange.input, std::vector<std::string_view>{head, examples.lines});

@@ -1,11 +1,9 @@
 #include "run/memory_group.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <fstream>
@@ -16,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/process.h"
 
 namespace batchwright::run {
 namespace {
@@ -74,7 +73,7 @@ void remove_groups_of_ended_processes(const std::filesystem::path& parent) {
     pid_t owner = 0;
     const char* const begin = name.data() + std::char_traits<char>::length(kPrefix);
     if (std::from_chars(begin, name.data() + name.size(), owner).ec != std::errc() || owner <= 0) continue;
-    if (::kill(owner, 0) != 0 && errno == ESRCH) found.push_back(entry->path());
+    if (has_ended(owner)) found.push_back(entry->path());
   }
   for (const std::filesystem::path& group : found) std::filesystem::remove(group, error);
 }

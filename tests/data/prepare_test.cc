@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -222,6 +223,28 @@ TEST_F(Prepare, StoppingLeavesNothing) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache" / "tokens")) {
     EXPECT_EQ(entry.path().extension(), ".tokens") << entry.path();
   }
+}
+
+TEST_F(Prepare, WhatAKilledProcessLeftIsRemoved) {
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(0);
+  ::waitpid(ended, nullptr, 0);
+  const std::filesystem::path tokens = folder_ / "cache" / "tokens";
+  std::filesystem::create_directories(tokens);
+  const auto named = [&](pid_t process, const char* kind) {
+    return tokens / fmt::format("0123.tokens.{}.{}", process, kind);
+  };
+  for (const char* kind : {"request", "report", "partial"}) {
+    write_file_atomic(named(ended, kind), "");
+    write_file_atomic(named(::getppid(), kind), "");
+  }
+  write_file_atomic(tokens / "notes.request", "");
+  prepare(request_);
+  for (const char* kind : {"request", "report", "partial"}) {
+    EXPECT_FALSE(std::filesystem::exists(named(ended, kind))) << kind;
+    EXPECT_TRUE(std::filesystem::exists(named(::getppid(), kind))) << kind;
+  }
+  EXPECT_TRUE(std::filesystem::exists(tokens / "notes.request"));
 }
 
 TEST_F(Prepare, FaultsAreNamed) {
