@@ -254,9 +254,8 @@ MemoryPrediction MemoryModel::predict_native(const Split& split) const {
 }
 
 MemoryPrediction MemoryModel::predict(const Split& split) const {
-  // Counted for the encoders' arenas; the engine's decoders are predicted like a plain loop.
-  const bool counted = shape_.encoder() && shape_.head == model::Head::SequenceClassification;
-  if (request_.framework == Framework::Native && device_.is_cpu() && counted) return predict_native(split);
+  if (request_.framework == Framework::Native && device_.is_cpu() && counts_natively(shape_))
+    return predict_native(split);
   MemoryPrediction prediction;
   double highest = -1;
   for (const Moment moment :

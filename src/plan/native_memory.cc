@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/native_arena.h"
+
 namespace batchwright::plan {
 namespace {
 
 constexpr double kFloat = 4;
-constexpr double kAdapterDropout = 0.05;  // the engine's default: adapters then keep a mask
 
 double round_up(double count, double step) { return std::ceil(count / step) * step; }
-double mask_words(double columns) { return std::ceil(columns / 32); }
-
-struct Arena {
-  double kept = 0, temporary = 0;  // floats
-};
 
 // One thread's pass over `examples` sequences of `length` tokens.
 class Pass {
@@ -29,10 +25,11 @@ class Pass {
         examples_(examples),
         rows_(examples * length_) {}
 
-  Arena arena() const {
+  NativeArena arena() const {
     const auto layers = static_cast<double>(shape_.config.layers);
-    Arena arena;
-    const double scratch = 2 * rows_ * h_ + rows_ * wide_ + attention_scratch() + examples_ * h_ +
+    NativeArena arena;
+    const double scratch = 2 * rows_ * h_ + rows_ * wide_ + attention_scratch(shape_, request_) +
+                           examples_ * h_ +
                            (request_.checkpointing == Checkpointing::Selective ? rows_ * wide_ : 0);
     arena.kept = embedding() + head();
     const double last = layer_kept(examples_);
@@ -86,15 +83,6 @@ class Pass {
     return floats + out_rows * adapters({Role::AttentionOutput, Role::Up, Role::Down});
   }
 
-  double attention_scratch() const {
-    // As the attention kernels take it (src/engine/kernels_attention.inc): blocks of 48 queries.
-    const double keys = round_up(length_, 16) + 16, block = std::min(48.0, length_),
-                 width = round_up(static_cast<double>(shape_.config.head_dim), 16);
-    const double scores = 4 * length_ * width + 2 * width * keys + block * (3 * width + 2 * keys);
-    const bool masks = shape_.config.attention_dropout > 0;
-    return scores + (masks ? round_up(heads_ * length_ * mask_words(length_), 16) : 0);
-  }
-
   double layer_backward(double rows) const {
     const double through_dropout = drops() ? rows * h_ : 0;
     const auto rank = static_cast<double>(request_.lora_rank);
@@ -108,7 +96,8 @@ class Pass {
         wrapped(Role::Query) || wrapped(Role::Key) || wrapped(Role::Value) ? rows * (rank + h_) : 0;
     const double output = wrapped(Role::AttentionOutput) ? rows * (rank + h_) : 0;
     const double attend =
-        through_dropout + std::max(output, rows * 3 * h_ + std::max(qkv, attention_scratch()));
+        through_dropout +
+        std::max(output, rows * 3 * h_ + std::max(qkv, attention_scratch(shape_, request_)));
     // Gradients of the residual sum and of the attention block, and under all of it the layer's input again.
     const double input = trains_body() || qkv > 0 ? rows * h_ : 0;
     return 2 * rows * h_ + std::max(mlp, attend) + input;
@@ -120,6 +109,32 @@ class Pass {
 };
 
 }  // namespace
+
+double attention_scratch(const ModelShape& shape, const Request& request) {
+  const auto length = static_cast<double>(request.longest());
+  const double keys = round_up(length, 16) + 16, block = std::min(48.0, length),
+               width = round_up(static_cast<double>(shape.config.head_dim), 16);
+  const double scores = 4 * length * width + 2 * width * keys + block * (3 * width + 2 * keys);
+  const bool masks = shape.config.attention_dropout > 0;
+  const auto heads = static_cast<double>(shape.config.heads);
+  return scores + (masks ? round_up(heads * length * mask_words(length), 16) : 0);
+}
+
+bool counts_natively(const ModelShape& shape) {
+  using model::Architecture;
+  if (shape.encoder()) return shape.head == model::Head::SequenceClassification;
+  if (shape.head != model::Head::SequenceClassification && shape.head != model::Head::CausalLm) return false;
+  switch (shape.config.architecture) {
+    case Architecture::Gpt2:
+    case Architecture::Llama:
+    case Architecture::Mistral:
+    case Architecture::Qwen2:
+    case Architecture::Qwen3:
+      return true;
+    default:
+      return false;
+  }
+}
 
 NativeMemory native_memory(const ModelShape& shape, const Request& request, const hardware::Device& device,
                            const Split& split) {
@@ -138,7 +153,9 @@ NativeMemory native_memory(const ModelShape& shape, const Request& request, cons
     const std::int64_t examples =
         shared ? share : (thread < split.accumulation_steps ? split.micro_batch : 0);
     if (examples == 0) continue;
-    const Arena arena = Pass(shape, request, static_cast<double>(examples)).arena();
+    const auto share_of_batch = static_cast<double>(examples);
+    const NativeArena arena = shape.encoder() ? Pass(shape, request, share_of_batch).arena()
+                                              : decoder_arena(shape, request, share_of_batch);
     memory.kept += arena.kept * kFloat;
     memory.temporary += arena.temporary * kFloat;
   }
