@@ -83,15 +83,37 @@ void Checkpoints::save(const LoadedModel& model, const AdamW& optimizer, const L
   remove_torn_files(folder_);
 }
 
+std::optional<std::pair<std::filesystem::path, model::Safetensors>> Checkpoints::open_newest(
+    std::vector<std::string>& damaged) const {
+  auto all = files();
+  for (; !all.empty(); all.pop_back()) {
+    const std::filesystem::path& path = all.back();
+    try {
+      return std::pair(path, model::Safetensors::open_file(path));
+    } catch (const Error& e) {
+      if (all.size() == 1) {
+        throw Error(e.kind(), e.subject(), e.message(),
+                    "No older checkpoint is left: give --overwrite to train from the start");
+      }
+      damaged.emplace_back(e.what());
+    }
+    // Under its old name it would count as the newest again, and the next save would remove a sound one for
+    // it.
+    std::filesystem::rename(path, path.string() + ".damaged");
+  }
+  return std::nullopt;
+}
+
 std::optional<Checkpoints::Resumed> Checkpoints::resume(const LoadedModel& model, AdamW& optimizer,
                                                         LossScaler& scaler) const {
-  const auto all = files();
-  if (all.empty()) return std::nullopt;
-  const model::Safetensors file = model::Safetensors::open_file(all.back());
+  std::vector<std::string> damaged;
+  const auto newest = open_newest(damaged);
+  if (!newest) return std::nullopt;
+  const auto& [path, file] = *newest;
   const auto& metadata = file.metadata();
   const auto request = metadata.find("request");
   if (request == metadata.end() || request->second != request_) {
-    throw Error(ErrorKind::InvalidInput, all.back().string(), "belongs to another training request",
+    throw Error(ErrorKind::InvalidInput, path.string(), "belongs to another training request",
                 "Name another folder with --run, or give --overwrite to replace it");
   }
   const std::int64_t count = model.parameters.trainable_count();
@@ -101,22 +123,21 @@ std::optional<Checkpoints::Resumed> Checkpoints::resume(const LoadedModel& model
   for (const auto& [name, data] : blocks) {
     const model::StoredTensor* stored = file.find(name);
     if (stored == nullptr || stored->elements() != count) {
-      throw Error(ErrorKind::InvalidInput, all.back().string(),
-                  fmt::format("holds no {} of this model", name));
+      throw Error(ErrorKind::InvalidInput, path.string(), fmt::format("holds no {} of this model", name));
     }
     std::vector<float> host(static_cast<std::size_t>(count));
     model::copy_as_float(*stored, name, host);
     model.ops->upload(host.data(), count, data);
   }
-  Resumed resumed{.steps_done = number_in(metadata, "steps_done", all.back())};
+  Resumed resumed{.steps_done = number_in(metadata, "steps_done", path), .damaged = std::move(damaged)};
   const auto arithmetic = metadata.find("arithmetic");
   resumed.same_bits = arithmetic != metadata.end() && arithmetic->second == arithmetic_;
-  optimizer.set_steps_done(number_in(metadata, "updates_done", all.back()));
+  optimizer.set_steps_done(number_in(metadata, "updates_done", path));
   // A power of two times what a person gave: its shortest text reads back as the same number.
   const auto scale = metadata.find("loss_scale");
   if (scaler.scales() && scale != metadata.end()) {
-    scaler.set_state({std::strtod(scale->second.c_str(), nullptr),
-                      number_in(metadata, "loss_scale_good_steps", all.back())});
+    scaler.set_state(
+        {std::strtod(scale->second.c_str(), nullptr), number_in(metadata, "loss_scale_good_steps", path)});
   }
   return resumed;
 }

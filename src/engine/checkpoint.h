@@ -3,10 +3,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/loaded_model.h"
 #include "engine/loss_scaler.h"
 #include "engine/optimizer.h"
+#include "model/safetensors.h"
 #include "run/options.h"
 
 namespace batchwright::engine {
@@ -27,13 +30,17 @@ class Checkpoints {
   struct Resumed {
     std::int64_t steps_done = 0;
     bool same_bits = true;  // false: another thread count or machine wrote it, so the last bits may differ
+    std::vector<std::string> damaged = {};  // why each newer one could not be read; they are set aside
   };
-  // Loads the newest checkpoint into the model, the optimizer and the loss scale; nothing when there is none.
-  // Throws InvalidInput when it belongs to another request.
+  // Loads the newest checkpoint that is whole into the model, the optimizer and the loss scale; nothing when
+  // there is none. Throws InvalidInput when it belongs to another request, or when the only one left is
+  // damaged.
   std::optional<Resumed> resume(const LoadedModel& model, AdamW& optimizer, LossScaler& scaler) const;
 
  private:
   std::vector<std::filesystem::path> files() const;  // oldest first
+  std::optional<std::pair<std::filesystem::path, model::Safetensors>> open_newest(
+      std::vector<std::string>& damaged) const;
 
   std::filesystem::path folder_;
   std::int64_t keep_;

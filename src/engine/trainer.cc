@@ -97,6 +97,7 @@ class Training {
       resumed = checkpoints_.resume(*training_.model, stepper_.optimizer(), stepper_.loss_scaler());
     }
     if (resumed) {
+      for (const std::string& why : resumed->damaged) say("warning: set aside as .damaged: " + why);
       say(fmt::format(
           "going on after step {}{}", resumed->steps_done,
           resumed->same_bits ? "" : ", on another split, threads or machine: last bits may differ"));

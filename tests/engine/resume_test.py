@@ -65,9 +65,29 @@ def check(engine, folder, method):
     summaries = [json.loads((f / "summary.json").read_text()) for f in (whole, broken)]
     assert summaries[0]["examples"] == summaries[1]["examples"] and summaries[0]["evaluation"]["loss"] == \
         summaries[1]["evaluation"]["loss"]
+    goes_on_before_a_damaged_checkpoint(engine, folder, whole, method)
     refused = drive.run_job(engine, job(folder, broken, method, learning_rate=1e-3))[-1]
     assert refused["type"] == "failed" and "another training request" in refused["message"], refused
     print(f"{method}: {STEPS} steps, killed twice, the same bits")
+
+
+def goes_on_before_a_damaged_checkpoint(engine, folder, whole, method):
+    out = folder / "damaged"
+    request = job(folder, out, method)
+    killed_after(engine, request, 7)
+    newest = out / "checkpoints" / "step-000000006.safetensors"
+    newest.write_bytes(newest.read_bytes()[:1000])
+    messages = drive.run_job(engine, request)
+    texts = [m.get("text", "") for m in messages]
+    assert messages[-1]["type"] == "done", messages[-1]
+    assert any(t.startswith("warning:") and newest.name in t for t in texts), texts[:4]
+    assert "going on after step 3" in texts, texts[:4]
+    assert steps_of(out) == steps_of(whole) and weights(out) == weights(whole)
+    assert newest.with_name(newest.name + ".damaged").exists()
+    for file in (out / "checkpoints").glob("step-*.safetensors"):
+        file.write_bytes(b"")
+    refused = drive.run_job(engine, request)[-1]
+    assert refused["type"] == "failed" and "checkpoints/step-" in refused["message"], refused
 
 
 def main():
