@@ -43,8 +43,8 @@ void CountingAllocator::count(std::int64_t size) {
   if (allowed > 0 && now > allowed) {
     live.fetch_sub(size);
     TORCH_CHECK_WITH(OutOfMemoryError, false,
-                     fmt::format("{} more would make {}; the limit is {}", format_bytes(size),
-                                 format_bytes(now), format_bytes(allowed)));
+                     fmt::format("{} needed, {} of it for one array; the limit is {}", format_bytes(now),
+                                 format_bytes(size), format_bytes(allowed)));
   }
   calls.fetch_add(1);
   for (std::int64_t seen = peak.load(); now > seen && !peak.compare_exchange_weak(seen, now);) {
