@@ -13,6 +13,12 @@ namespace {
 
 using run::ObservedRun;
 
+// Zeros are equal whatever mistake scales them.
+Judgement no_gradient() {
+  return {Equivalent::CannotTell, "", "the gradient of the first step is zero, so nothing can be compared",
+          "start from weights and data that give a loss with a gradient", false};
+}
+
 class Comparison {
  public:
   Comparison(const ObservedRun& run, const ObservedRun& reference, const ObservedRun* repeat)
@@ -31,6 +37,7 @@ class Comparison {
     if (!steps_[0].loss || !wanted_[0].loss || !steps_[0].gradient_norm || !wanted_[0].gradient_norm)
       return {Equivalent::CannotTell, "", "the first step's loss or gradient is not a finite number", "",
               false};
+    if (*wanted_[0].gradient_norm == 0 && *steps_[0].gradient_norm == 0) return no_gradient();
     return same_at(0) ? judge_later_steps() : judge_first_step();
   }
 
@@ -218,6 +225,7 @@ Judgement judge_reference(const ObservedRun& run) {
   const auto steps = step_views(run);
   if (steps.empty()) return {Equivalent::CannotTell, "", "no step of it was seen", "", false};
   if (auto wrong = mistake_in_run(run, steps)) return *wrong;
+  if (steps[0].gradient_norm && *steps[0].gradient_norm == 0) return no_gradient();
   return {Equivalent::Same, "", "the others are compared with it", "", false};
 }
 

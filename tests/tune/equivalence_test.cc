@@ -64,6 +64,12 @@ TEST(CompareRuns, AFactorOfTheAccumulationStepsIsNamed) {
   EXPECT_EQ(other.kind, "");
 }
 
+TEST(CompareRuns, ZeroGradientsProveNothing) {
+  const SplitComparison zero = compared(observed({4, 4, 1}, 0), observed({16, 1, 1}, 0));
+  EXPECT_EQ(zero.verdict, Equivalent::CannotTell) << zero.why;
+  EXPECT_NE(zero.why.find("gradient of the first step is zero"), std::string::npos) << zero.why;
+}
+
 TEST(CompareRuns, ADifferenceWithoutACauseAsksWhetherTheScriptRepeatsItself) {
   const std::vector<ObservedRun> runs = {observed({16, 1, 1}), observed({4, 4, 1}, 1.01)};
   EXPECT_TRUE(compare_runs(runs).needs_repeat);
