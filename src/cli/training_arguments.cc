@@ -1,6 +1,7 @@
 #include "cli/training_arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -180,7 +181,9 @@ run::Split split_of(const TrainingArguments& arguments) {
 ModelAndData model_and_data(const TrainingArguments& arguments, const std::string& verb) {
   if (arguments.has_command || arguments.words.size() != 2) {
     throw Error(ErrorKind::Usage, "batchwright " + verb,
-                fmt::format("needs MODEL and DATA, and got {} words", arguments.words.size()),
+                fmt::format("needs MODEL and DATA, and got {}",
+                            arguments.words.empty() ? "neither"
+                                                    : fmt::format("'{}'", fmt::join(arguments.words, "' '"))),
                 fmt::format("`batchwright {} --help` shows an example", verb));
   }
   return {arguments.words[0], arguments.words[1]};

@@ -24,13 +24,18 @@ std::string pretty(const Json& document) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Json request_in(const std::filesystem::path& run_file) {
-  const Json document = read_json_file(run_file);
-  const JsonFields fields(document, run_file.string());
+struct RunFile {
+  Json request, facts = Json::object();
+};
+
+RunFile read_run_file(const std::filesystem::path& path) {
+  const Json document = read_json_file(path);
+  const JsonFields fields(document, path.string());
   fields.integer("version", 1, 1);
   const Json* request = fields.find("request");
-  if (request == nullptr) throw Error(ErrorKind::InvalidInput, run_file.string(), "\"request\" is missing");
-  return *request;
+  if (request == nullptr) throw Error(ErrorKind::InvalidInput, path.string(), "\"request\" is missing");
+  const Json* facts = fields.find("facts");
+  return {*request, facts != nullptr ? *facts : Json::object()};
 }
 
 struct Descriptor {
@@ -103,16 +108,15 @@ RunFolder::RunFolder(std::filesystem::path path, Json request, bool overwrite)
     lock_ = lock_folder(path_);
   }
   if (std::filesystem::exists(run_file, error) && !overwrite) {
-    const Json former = request_in(run_file);
-    if (former != request_) {
-      throw Error(
-          ErrorKind::Usage, path_.string(),
-          fmt::format("holds a run of another request (differs in: {})", differences(request_, former)),
-          "Name another folder with --run, or give --overwrite to replace it");
+    RunFile former = read_run_file(run_file);
+    if (former.request != request_) {
+      throw Error(ErrorKind::Usage, path_.string(),
+                  fmt::format("holds a run of another request (differs in: {})",
+                              differences(request_, former.request)),
+                  "Name another folder with --run, or give --overwrite to replace it");
     }
     opening_ = Opening::Continued;
-    const Json document = read_json_file(run_file);
-    if (document.contains("facts")) facts_ = document.at("facts");
+    facts_ = std::move(former.facts);
     read_trials();
     return;
   }
@@ -139,7 +143,9 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
   }
   RunFolder folder;
   folder.path_ = path;
-  folder.request_ = request_in(path / kRunFile);
+  RunFile file = read_run_file(path / kRunFile);
+  folder.request_ = std::move(file.request);
+  folder.facts_ = std::move(file.facts);
   folder.opening_ = Opening::Continued;
   folder.read_trials();
   return folder;
@@ -198,6 +204,11 @@ void RunFolder::discard() {
   // remove() takes a folder only when it is empty.
   std::filesystem::remove(path_, error);
   if (path_.has_parent_path()) std::filesystem::remove(path_.parent_path(), error);
+}
+
+void refuse_folder_in_use(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder / kLockFile, error)) lock_folder(folder);
 }
 
 std::filesystem::path unused_folder(const std::filesystem::path& base) {

@@ -53,6 +53,8 @@ class RunFolder {
   std::shared_ptr<void> lock_;  // released by the system however the process ends
 };
 
+// Throws Usage with the other's process number when a batchwright runs in the folder.
+void refuse_folder_in_use(const std::filesystem::path& folder);
 // The first folder of `base`, `base`-2, `base`-3, ... that does not exist.
 std::filesystem::path unused_folder(const std::filesystem::path& base);
 // `base`-`number`.

@@ -59,6 +59,12 @@ std::string_view outcome_name(Outcome outcome) {
   return "not_tried";
 }
 
+std::string outcome_words(Outcome outcome) {
+  std::string words(outcome_name(outcome));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
 Outcome parse_outcome(std::string_view text, const std::string& subject) {
   for (const auto& [name, value] : kOutcomes) {
     if (name == text) return value;

@@ -23,6 +23,7 @@ enum class Outcome {
   NotTried,
 };
 std::string_view outcome_name(Outcome outcome);                            // "measured", "out_of_memory", ...
+std::string outcome_words(Outcome outcome);                                // "out of memory", for people
 Outcome parse_outcome(std::string_view text, const std::string& subject);  // throws InvalidInput
 
 // What one trial runs: warmup_steps untimed steps, then `steps` timed ones, on windows first_step, first_step

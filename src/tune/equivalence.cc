@@ -63,7 +63,7 @@ Equivalence compare_runs(std::span<const ObservedRun> runs, const ObservedRun* r
     comparison.is_reference = reference != runs.end() && &run == &*reference;
     Judgement judgement;
     if (run.outcome != Outcome::Measured) {
-      judgement.why = fmt::format("{}: {}", run::outcome_name(run.outcome), run.reason);
+      judgement.why = fmt::format("{}: {}", run::outcome_words(run.outcome), run.reason);
     } else {
       judgement = comparison.is_reference ? judge_reference(run) : judge_against(run, *reference, repeat);
       add_numbers(comparison, run, *reference);

@@ -36,7 +36,7 @@ std::string describe(const run::Trial& trial) {
   const std::string name = run::to_string(trial.request.split);
   const std::string batch = trial.request.batch == "longest" ? " on the longest examples" : "";
   if (trial.outcome != run::Outcome::Measured) {
-    return fmt::format("{}{}: {} ({})", name, batch, run::outcome_name(trial.outcome), trial.reason);
+    return fmt::format("{}{}: {} ({})", name, batch, run::outcome_words(trial.outcome), trial.reason);
   }
   std::vector<double> seconds;
   for (const run::TimedStep& step : trial.steps) seconds.push_back(step.seconds);

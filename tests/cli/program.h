@@ -52,7 +52,8 @@ class Program {
     options.working_folder = folder.path();
     options.environment = {{"BATCHWRIGHT_ENGINE", source_folder() + "/tests/run/worker.py"},
                            {"BATCHWRIGHT_TEST_PLAN", (folder / "plan.json").string()},
-                           {"BATCHWRIGHT_CACHE", (folder / "cache").string()}};
+                           {"BATCHWRIGHT_CACHE", (folder / "cache").string()},
+                           {"BATCHWRIGHT_CALIBRATION", (folder / "calibration.json").string()}};
     return options;
   }
   // Standard output and error together.

@@ -56,6 +56,15 @@ TEST(RunFolder, ContinuesTheSameRequestAndDropsATornLine) {
   EXPECT_EQ(RunFolder::open(folder / "run").trials().size(), 3u);
 }
 
+// explain reads the device there, and with it finds the machine's calibration.
+TEST(RunFolder, OpensWithTheFactsThatTheRunLearnt) {
+  const TemporaryFolder folder;
+  RunFolder(folder / "run", {{"effective_batch", 32}}).set_facts({{"device", "cpu, 2 threads"}});
+  EXPECT_EQ(RunFolder::open(folder / "run").facts(), Json({{"device", "cpu, 2 threads"}}));
+  EXPECT_EQ(RunFolder(folder / "run", {{"effective_batch", 32}}).facts(),
+            Json({{"device", "cpu, 2 threads"}}));
+}
+
 TEST(RunFolder, RefusesAnotherRequestAndSaysWhatDiffers) {
   const TemporaryFolder folder;
   RunFolder(folder / "run", {{"effective_batch", 32}, {"options", {{"seed", 0}, {"clip", 1.0}}}})
