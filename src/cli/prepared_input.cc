@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/labels.h"
 #include "data/prepare.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
@@ -56,6 +59,15 @@ void refuse_unused_options(data::Task task, const TrainingArguments& arguments) 
   }
 }
 
+// 0.5, 1.5: scores, which a person would rather have as numbers than as the names of classes.
+bool are_decimals(const std::vector<std::string>& names) {
+  return !names.empty() && std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+    return error == std::errc() && end == name.data() + name.size() && name.find('.') != std::string::npos;
+  });
+}
+
 }  // namespace
 
 PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& arguments,
@@ -88,6 +100,12 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
     progress.note(fmt::format("{} rows have no label within --max-length {} and are left out",
                               tokens.skipped_rows(), tokens.max_length()));
   }
+  if (are_decimals(tokens.label_names())) {
+    progress.note(
+        fmt::format("warning: the labels {} are decimal numbers, and each is taken as the name of a class: a "
+                    "classification is trained, not a regression",
+                    data::some_of(tokens.label_names())));
+  }
   const auto rows = data::split_rows(tokens, arguments.options.eval_fraction, arguments.options.seed);
   const auto training_rows = static_cast<std::int64_t>(rows.train.size());
   if (training_rows < arguments.options.effective_batch) {
@@ -101,6 +119,12 @@ PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& 
           .content_id = tokens.content_id(),
           .training_rows = training_rows,
           .lengths = data::length_statistics(data::row_lengths(tokens))};
+}
+
+std::int64_t planned_steps(const run::TrainingOptions& options, std::int64_t training_rows) {
+  if (options.steps) return *options.steps;
+  const std::int64_t per_epoch = (training_rows + options.effective_batch - 1) / options.effective_batch;
+  return std::max<std::int64_t>(1, std::llround(std::ceil(options.epochs * static_cast<double>(per_epoch))));
 }
 
 Json request_of(const std::string& verb, const PreparedInput& input, const run::TrainingOptions& options) {

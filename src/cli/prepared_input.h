@@ -23,6 +23,9 @@ struct PreparedInput {
 PreparedInput prepare_input(const ModelAndData& input, const TrainingArguments& arguments,
                             const InterruptGuard& interrupt, Progress& progress);
 
+// Optimizer steps of a training with these options: --steps, or --epochs over the training rows.
+std::int64_t planned_steps(const run::TrainingOptions& options, std::int64_t training_rows);
+
 // What makes two runs the same question: their folders are shared, and another request's is refused.
 Json request_of(const std::string& verb, const PreparedInput& input, const run::TrainingOptions& options);
 

@@ -12,12 +12,6 @@
 namespace batchwright::cli {
 namespace {
 
-std::string words_of(run::Outcome outcome) {
-  std::string text(run::outcome_name(outcome));
-  for (char& c : text) c = c == '_' ? ' ' : c;
-  return text;
-}
-
 std::string step_time(const std::optional<Interval>& seconds) {
   if (!seconds) return "";
   if (!std::isfinite(seconds->low) || !std::isfinite(seconds->high)) return format_seconds(seconds->mid);
@@ -45,27 +39,36 @@ std::string table_of(const tune::Decision& decision) {
                {"note", Align::Left}});
   for (std::size_t i = 0; i < decision.trials.size(); ++i) {
     const tune::SplitResult& result = decision.trials[i];
-    table.add_row({run::to_string(result.split), words_of(result.outcome), step_time(result.step_seconds),
-                   result.peak_bytes ? format_bytes(*result.peak_bytes) : "",
+    table.add_row({run::to_string(result.split), run::outcome_words(result.outcome),
+                   step_time(result.step_seconds), result.peak_bytes ? format_bytes(*result.peak_bytes) : "",
                    relative(result.relative, decision.recommended == i),
                    result.outcome == run::Outcome::Measured ? "" : result.why_dropped});
   }
   for (const tune::SplitResult& cut : decision.token_cuts) {
-    table.add_row({run::to_string(cut.split), words_of(cut.outcome), step_time(cut.step_seconds),
+    table.add_row({run::to_string(cut.split), run::outcome_words(cut.outcome), step_time(cut.step_seconds),
                    cut.peak_bytes ? format_bytes(*cut.peak_bytes) : "", relative(cut.relative, false),
                    cut.outcome == run::Outcome::Measured ? "a token cut" : cut.why_dropped});
   }
   return table.to_string();
 }
 
-std::string saving_sentence(const tune::Decision& decision) {
+// Whether finding the split was worth it hangs on how long the training is.
+std::string break_even_sentence(double steps, const std::optional<std::int64_t>& planned) {
+  if (!planned) return fmt::format(" and pays back after {:.0f} steps", steps);
+  if (steps <= static_cast<double>(*planned))
+    return fmt::format(" and pays back after {:.0f} of the training's {} steps", steps, *planned);
+  return fmt::format(
+      " and would pay back after {:.0f} steps, more than the training's {} (--epochs and --steps set them)",
+      steps, *planned);
+}
+
+std::string saving_sentence(const tune::Decision& decision, const std::optional<std::int64_t>& planned) {
   if (!decision.saving || !decision.slowest) return "";
   std::string text =
       fmt::format("It saves {} of the time of {}, the slowest", percent_interval(*decision.saving),
                   run::to_string(decision.trials[*decision.slowest].split));
   text += fmt::format("; tuning took {}", format_seconds(decision.tuning_seconds));
-  if (decision.break_even_steps)
-    text += fmt::format(" and pays back after {:.0f} steps", *decision.break_even_steps);
+  if (decision.break_even_steps) text += break_even_sentence(*decision.break_even_steps, planned);
   return text + ".\n";
 }
 
@@ -102,6 +105,14 @@ std::string token_cut_sentence(const tune::Decision& decision) {
       best->split.micro_tokens, best->split.micro_tokens, format_percent(1 - best->relative->mid));
 }
 
+std::string unconfirmed_sentence(std::int64_t memory_limit_bytes) {
+  if (memory_limit_bytes == 0)
+    return "Its peak is that of the steps that ran; longer examples later in the data may need more.\n";
+  return fmt::format(
+      "The memory limit of {} held in the steps that ran; longer examples later in the data may need more.\n",
+      format_bytes(memory_limit_bytes));
+}
+
 std::string capitalised(std::string text) {
   if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   return text;
@@ -125,17 +136,17 @@ std::string scaling_sentence(const tune::Decision& decision) {
   return text;
 }
 
-std::string describe(const tune::Decision& decision) {
+std::string describe(const TuningResult& result) {
+  const tune::Decision& decision = result.decision;
   std::string text = table_of(decision) + "\n";
   if (!decision.recommended) return text + capitalised(decision.reason) + ".\n";
   text +=
       fmt::format("Recommended: --split {}\n", run::to_string(decision.trials[*decision.recommended].split));
-  text += capitalised(decision.reason) + ".\n" + saving_sentence(decision) + advice_sentence(decision) +
-          token_cut_sentence(decision) + scaling_sentence(decision);
+  text += capitalised(decision.reason) + ".\n" + saving_sentence(decision, result.planned_steps) +
+          advice_sentence(decision) + token_cut_sentence(decision) + scaling_sentence(decision);
   if (!decision.explanation.sentence.empty()) text += decision.explanation.sentence + "\n";
   text += describe_recommendations(decision.explanation);
-  if (!decision.confirmed_on_worst_batch)
-    text += "Its peak is that of the batches that ran; the longest examples of the data may need more.\n";
+  if (!decision.confirmed_on_worst_batch) text += unconfirmed_sentence(result.memory_limit_bytes);
   return text;
 }
 

@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "tune/decision.h"
+#include "cli/tuning.h"
 
 namespace batchwright::cli {
 
 // The table and the sentences that `batchwright tune` prints for people.
-std::string describe(const tune::Decision& decision);
+std::string describe(const TuningResult& result);
 
 }  // namespace batchwright::cli

@@ -86,6 +86,7 @@ TuningResult tune_script(const ScriptTuningPlan& plan, InterruptGuard& interrupt
   result.document = tune::to_json(result.decision);
   result.document["run_folder"] = result.folder.string();
   result.document["warnings"] = candidates.warnings;
+  result.memory_limit_bytes = plan.memory_limit_bytes;
   return result;
 }
 

@@ -141,6 +141,9 @@ TuningResult tune_with_engine(const TuningPlan& plan, InterruptGuard& interrupt,
   result.document = tune::to_json(result.decision);
   result.document["run_folder"] = result.folder.string();
   result.document["warnings"] = candidates.warnings;
+  result.planned_steps = planned_steps(plan.options, plan.input.training_rows);
+  result.document["planned_steps"] = *result.planned_steps;
+  result.memory_limit_bytes = plan.options.memory_limit_bytes;
   const bool ran_out = result.decision.reason.starts_with("nothing fits");
   if (ran_out && !result.interrupted) {
     Json remedies = Json::array();

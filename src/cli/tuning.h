@@ -28,6 +28,9 @@ struct TuningResult {
   std::filesystem::path folder;
   bool interrupted = false;
   std::vector<std::string> remedies;  // when nothing fits: what would, measured
+  std::optional<std::int64_t>
+      planned_steps;                    // of the training that the options describe; of a script not known
+  std::int64_t memory_limit_bytes = 0;  // that the trials ran under; 0: none
 };
 
 TuningResult tune_with_engine(const TuningPlan& plan, InterruptGuard& interrupt, Progress& progress);

@@ -30,12 +30,6 @@ struct TrainArguments {
   bool write_job = false;  // for another launcher
 };
 
-std::int64_t total_steps(const run::TrainingOptions& options, std::int64_t training_rows) {
-  if (options.steps) return *options.steps;
-  const std::int64_t per_epoch = (training_rows + options.effective_batch - 1) / options.effective_batch;
-  return std::max<std::int64_t>(1, std::llround(std::ceil(options.epochs * static_cast<double>(per_epoch))));
-}
-
 bool is_finished(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "summary.json")) return false;
   const Json summary = read_json_file(folder / "summary.json");
@@ -64,6 +58,7 @@ std::filesystem::path training_folder(const TrainArguments& arguments, const Jso
   if (arguments.training.overwrite || !std::filesystem::exists(folder / "steps.jsonl") || can_go_on(folder)) {
     return folder;
   }
+  run::refuse_folder_in_use(folder);
   throw Error(ErrorKind::Usage, folder.string(),
               is_finished(folder) ? "holds a finished training"
                                   : "holds a training without a checkpoint to go on from",
@@ -184,7 +179,7 @@ ChosenSplit choose_split(const TrainArguments& arguments, const PreparedInput& i
     throw Error(ErrorKind::No, "--split auto", result.decision.reason, hint);
   }
   progress.finish();
-  if (arguments.progress != "json" && !arguments.training.json) fmt::print("{}\n", describe(result.decision));
+  if (arguments.progress != "json" && !arguments.training.json) fmt::print("{}\n", describe(result));
   return {result.decision.trials[*result.decision.recommended].split, result.decision};
 }
 
@@ -244,7 +239,7 @@ int train(const TrainArguments& arguments) {
                fmt::join(command.command, " "));
     return 0;
   }
-  const std::int64_t steps = total_steps(job.options, input.training_rows);
+  const std::int64_t steps = planned_steps(job.options, input.training_rows);
   std::int64_t first_step = 0;  // of this process: a training that goes on does not start at 1
   // Who reads the mirrored steps may go away (`| head`): the training goes on, and its folder has every line.
   bool reader_gone = false;

@@ -63,7 +63,7 @@ int tune(const TuneArguments& arguments) {
   if (arguments.training.json) {
     fmt::print("{}\n", dump_line(result.document));
   } else {
-    fmt::print("{}Run folder: {}\n", describe(result.decision), result.folder.string());
+    fmt::print("{}Run folder: {}\n", describe(result), result.folder.string());
     for (const std::string& remedy : result.remedies) fmt::print("{}\n", remedy);
   }
   if (result.interrupted) return exit_code(ErrorKind::Interrupted);

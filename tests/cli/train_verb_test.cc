@@ -65,6 +65,29 @@ TEST_F(TrainVerb, NeverTrainsOverAnotherTraining) {
   EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5", "--overwrite"})).status.code, 0);
 }
 
+TEST_F(TrainVerb, AFolderInUseIsSaidToBeInUse) {
+  program.set_plan({{"sleeps", true}});
+  ChildProcess child = ChildProcess::start(program.command(train({"--split", "8x4", "--steps", "100000"})));
+  for (int i = 0; i < 6000 && program.lines_in("run/steps.jsonl") < 1; ++i) ::usleep(5000);
+  const CapturedOutput second = program.run(train({"--split", "8x4", "--steps", "100000"}));
+  ::kill(child.process_id(), SIGINT);
+  EXPECT_TRUE(child.wait(std::chrono::seconds(60)).has_value());
+  EXPECT_EQ(second.status.code, 2) << second.text;
+  EXPECT_NE(second.text.find("another batchwright is running in it"), std::string::npos) << second.text;
+}
+
+TEST_F(TrainVerb, DecimalLabelsAreClassesWithAWarning) {
+  std::ofstream data(program.folder / "data.csv");
+  data << "text,label\n";
+  for (int row = 0; row < 100; ++row) data << "words of row " << row << (row % 2 ? ",0.5\n" : ",1.5\n");
+  data.close();
+  const CapturedOutput output =
+      program.run({"train", Program::model_folder(), "data.csv", "--effective-batch", "32", "--split", "8x4",
+                   "--steps", "5", "--run", "run"});
+  EXPECT_EQ(output.status.code, 0) << output.text;
+  EXPECT_NE(output.text.find("labels 0.5, 1.5 are decimal numbers"), std::string::npos) << output.text;
+}
+
 // A folder with another method's files beside the new ones would load as neither.
 TEST_F(TrainVerb, OverwriteLeavesNoFormerModel) {
   EXPECT_EQ(program.run(train({"--split", "8x4", "--steps", "5"})).status.code, 0);

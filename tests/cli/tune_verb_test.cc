@@ -38,6 +38,8 @@ TEST_F(TuneVerb, PrintsTheTableTheRecommendationAndItsReason) {
         "pays back after", "The common advice", "Run folder: run"}) {
     EXPECT_NE(output.text.find(expected), std::string::npos) << expected << " in\n" << output.text;
   }
+  EXPECT_EQ(parse_json(program.run(program.tune({"--json", "--quiet"})).text, "output").at("planned_steps"),
+            6);  // 180 of the 200 rows are trained on
   const Json result = program.result();
   EXPECT_EQ(result.at("recommended"), 0);
   EXPECT_EQ(read_json_file(program.folder / "run" / "run.json").at("facts").at("framework"), "test worker");
