@@ -33,17 +33,17 @@ using Start = std::function<void(Machine&)>;
 
 struct Decisions {
   std::map<std::string, bool, std::less<>> sides;  // by condition: the side that was taken
-  std::set<std::string, std::less<>> divisions;    // those that decide over nothing but the size of a loss
+  std::set<std::string, std::less<>> adjustments;  // those over the size of a loss and zeroing only
 };
 
-bool is_of_scale(const Finding& finding) {
+bool is_adjusted(const Finding& finding) {
   return finding.severity == Severity::Mistake &&
          is_one_of(finding.kind, {"no_division", "double_division", "geometric_weighting", "log_factor",
                                   "divide_after_backward", "custom_loss_bypass", "aux_loss_unscaled",
-                                  "world_size_rescale_cargo"});
+                                  "world_size_rescale_cargo", "missing_zero_grad", "zero_grad_in_window"});
 }
 
-// A division that hangs on something open is wrong only where it is wrong with and without it.
+// A division or zeroing that hangs on something open is wrong only where it is wrong with and without it.
 void keep_common(Judgement& usual, Judgement& turned, const std::string& condition) {
   const auto lacks = [](const Judgement& other, const Finding& finding) {
     return std::none_of(other.findings.begin(), other.findings.end(),
@@ -51,11 +51,12 @@ void keep_common(Judgement& usual, Judgement& turned, const std::string& conditi
   };
   const Judgement before = usual;
   const auto dropped = std::erase_if(
-      usual.findings, [&](const Finding& finding) { return is_of_scale(finding) && lacks(turned, finding); });
+      usual.findings, [&](const Finding& finding) { return is_adjusted(finding) && lacks(turned, finding); });
   std::erase_if(turned.findings,
-                [&](const Finding& finding) { return is_of_scale(finding) && lacks(before, finding); });
+                [&](const Finding& finding) { return is_adjusted(finding) && lacks(before, finding); });
   if (dropped > 0 && usual.missing.empty())
-    usual.missing = fmt::format("whether {} holds: it decides whether the loss is divided", condition);
+    usual.missing = fmt::format(
+        "whether {} holds: it decides whether the loss is divided or the gradients are zeroed", condition);
 }
 
 // Evaluations for one file, all runs together: a few tens of milliseconds.
@@ -93,9 +94,9 @@ struct Explorer {
       spent += machine.spent();
       result = judge(machine.trace(), scan);
       decisions.sides = machine.decisions();
-      decisions.divisions.clear();
+      decisions.adjustments.clear();
       for (const auto& [text, side] : decisions.sides)
-        if (machine.only_divides(text)) decisions.divisions.insert(text);
+        if (machine.only_adjusts(text)) decisions.adjustments.insert(text);
       if (machine.trace().unknown_boundary && result.missing.empty())
         result.missing =
             "when " + machine.trace().unknown_what + " holds: it decides when the optimizer steps";
@@ -121,7 +122,7 @@ struct Explorer {
       World turned = usual;
       turned.choices[text] = !side;
       Judgement other = run(turned, start, ignored);
-      if (decisions.divisions.count(text) && other.trains) keep_common(all, other, text);
+      if (decisions.adjustments.count(text) && other.trains) keep_common(all, other, text);
       // Whether processes exchange is shown by how the program is launched, not by a resumed position, say.
       const bool exchange = contains_any(lower(text), {"ddp", "distributed", "world", "fsdp", "rank", "gpu",
                                                        "parallel", "isinstance", "sync", "accum"});

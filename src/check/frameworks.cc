@@ -1,4 +1,6 @@
 // Accelerate, Fabric, DeepSpeed, Lightning and JAX, as their documentation describes them.
+#include <set>
+
 #include "check/library.h"
 #include "check/roles.h"
 
@@ -236,13 +238,14 @@ void Library::overwrite_gradients() {
   }
 }
 
-bool Library::was_differentiated(const Value& loss) const {
+Value Library::without_differentiated(const Value& loss, const Expr* origin) const {
+  std::set<int> known;
   for (const Event& event : m.trace_.events)
     if (event.kind == EventKind::Backward)
-      for (const Term& known : event.terms)
-        for (const Term& term : *loss.terms)
-          if (known.symbol == term.symbol) return true;
-  return false;
+      for (const Term& term : event.terms) known.insert(term.symbol);
+  Terms fresh = loss.has_terms() ? *loss.terms : Terms{};
+  std::erase_if(fresh, [&](const Term& term) { return known.count(term.symbol) > 0; });
+  return fresh.empty() ? m.symbol_value(origin) : m.with_terms(std::move(fresh));
 }
 
 // JAX: gradients are values, and optax turns them into updates.
@@ -264,7 +267,7 @@ bool Library::functional(std::string_view dotted, std::string_view name, Argumen
     if (function != m.differentiated_.end()) loss = m.call_function(function->second, arguments);
     if (loss.is(Type::Sequence) && !loss.heap->items.empty()) loss = loss.heap->items[0];
     // Gradients are values here: what was computed before is not in them.
-    if (!loss.has_terms() || was_differentiated(loss)) loss = m.symbol_value(arguments.call);
+    loss = without_differentiated(loss, arguments.call);
     const Value gradient = m.with_terms(note_gradient(loss, arguments.call));
     if (dotted == "(gradient function)") {
       out = gradient;

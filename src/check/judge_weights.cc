@@ -104,6 +104,19 @@ int loss_line(const Trace& trace, const StepView& view) {
   return line;
 }
 
+// Whether all that a step sees went backward at once.
+bool one_backward(const Trace& trace, const StepView& view) {
+  const std::set<int> wanted(view.symbols.begin(), view.symbols.end());
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::Backward) continue;
+    std::set<int> held;
+    for (const Term& term : event.terms)
+      if (wanted.count(term.symbol)) held.insert(term.symbol);
+    if (!held.empty()) return held.size() == wanted.size() && wanted.size() > 1;
+  }
+  return false;
+}
+
 bool reuses(const Trace& trace, const std::vector<StepView>& views, Judgement& out) {
   std::size_t reused = 0;
   for (std::size_t i = 0; i + 1 < views.size(); ++i) reused += share_symbol(views[i], views[i + 1]) ? 1 : 0;
@@ -178,6 +191,9 @@ void wrong_sum(const Trace& trace, const Scan& scan, const std::vector<StepView>
       out.findings.push_back(weight_finding("divide_after_backward", divided, views, at));
       return;
     }
+    // Through time, say: a sum of losses that goes backward once, where nobody speaks of accumulation.
+    if (!trace.trainer && one_backward(trace, view) && !trace.micro_loop_named && !scan.names_window())
+      return;
     if (!trace.trainer && scan.mentions(".register_hook(")) {
       out.missing = "what the hooks do to the gradients";
       return;
@@ -333,7 +349,7 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
   for (std::size_t i = 0; i < views.size(); ++i)
     if (views[i].weights.size() == usual && (at == views.size() || i == 1)) at = i;
   const StepView& view = views[at];
-  if (trace.dynamic_windows && !view.normalised) {
+  if (trace.dynamic_windows && !view.normalised && !trace.lightning) {
     std::set<int> sums;
     for (const auto& each : views) sums.insert(static_cast<int>(each.sum * 100 + 0.5));
     if (sums.size() > 1 && !near(view.sum, static_cast<double>(view.weights.size()))) {

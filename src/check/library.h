@@ -61,7 +61,7 @@ struct Library {
   bool gradient_method(std::string_view name, Arguments& arguments);
   bool report_method(Value& object, std::string_view name, Arguments& arguments);
   void overwrite_gradients();
-  bool was_differentiated(const Value& loss) const;
+  Value without_differentiated(const Value& loss, const Expr* origin) const;
   void write_back(const Expr* call, const Value& value);
   Value weighted_elsewhere(const Value& value) const;
 };

@@ -165,7 +165,7 @@ bool Library::iteration(std::string_view name, Arguments& arguments, Value& out)
   }
   if (is_one_of(name,
                 {"tqdm", "track", "reversed", "sorted", "list", "tuple", "tqdm_notebook", "as_completed",
-                 "prefetch", "progress_bar", "set", "auto", "skip_first_batches", "asarray"}) &&
+                 "prefetch", "progress_bar", "set", "auto", "skip_first_batches", "asarray", "log_every"}) &&
       !given.empty()) {
     out = given[0];
     if (out.is(Type::Iterator) && is_one_of(name, {"list", "tuple", "sorted"})) {

@@ -340,7 +340,8 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     return true;
   }
   if (name == "gradient" && (role == Role::Tape || contains_any(receiver, {"tape"})) && !given.empty()) {
-    out = sequence_value({m.with_terms(note_gradient(given[0], arguments.call))}, true);
+    const Value loss = without_differentiated(given[0].held(), arguments.call);
+    out = sequence_value({m.with_terms(note_gradient(loss, arguments.call))}, true);
     return true;
   }
   if (is_one_of(name, {"get_scaled_loss", "get_unscaled_gradients", "scale_loss"}) && !given.empty()) {

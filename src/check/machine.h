@@ -77,10 +77,11 @@ class Machine {
   bool entered(const Stmt* function) const { return entered_.count(function) > 0; }
   // Open conditions that decided over training code, with the side that was taken.
   const std::map<std::string, bool, std::less<>>& decisions() const { return decisions_; }
-  // Whether a decision is over nothing but the size of a loss, everywhere that it is asked.
-  bool only_divides(const std::string& condition) const {
+  // Whether a decision is over nothing but the size of a loss and zeroing, everywhere that it is asked.
+  bool only_adjusts(const std::string& condition) const {
     const auto found = decided_effects_.find(condition);
-    return found != decided_effects_.end() && found->second == kDoesDivide;
+    return found != decided_effects_.end() && (found->second & (kDoesDivide | kDoesZero)) &&
+           (found->second & ~(kDoesDivide | kDoesZero | kChooses)) == 0;
   }
 
  private:

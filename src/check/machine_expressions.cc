@@ -101,7 +101,9 @@ Value Machine::evaluate(const Expr* expression) {
     case ExprKind::Conditional: {
       const auto effects = [&](const Expr* side) {
         const bool context = contains_any(side->source, {"no_sync", "no_backward_sync"});
-        return scan_.effects(side) | kDoesDivide | (context ? kEntersContext : 0u);
+        const bool scales =
+            side->kind == ExprKind::Number || contains_any(lower(side->source), {"/", "*", "loss", "accum"});
+        return scan_.effects(side) | kChooses | (scales ? kDoesDivide : 0u) | (context ? kEntersContext : 0u);
       };
       const bool first =
           decide(expression->kids[1], effects(expression->kids[0]), effects(expression->kids[2]));

@@ -38,6 +38,8 @@ std::optional<Value> Machine::default_value(const Expr* expression) {
              expression->kind == ExprKind::String || expression->kind == ExprKind::Unary) {
     return evaluate(expression);
   }
+  // An optimizer or scheduler that is None by default is given by whoever trains.
+  if (role_of_name(name) != Role::None) return std::nullopt;
   if (const OptionDefault* option = scan_.options().find(name))
     return option->written ? evaluate(option->written) : bool_value(option->flag);
   return otherwise ? std::optional<Value>(evaluate(otherwise)) : std::nullopt;

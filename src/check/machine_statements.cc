@@ -33,6 +33,18 @@ std::pair<std::string, bool> question(const Expr* condition) {
   return {text, negated};
 }
 
+// A condition that asks whether there is accumulation at all, of an N whose name leaves it open.
+std::optional<bool> meets_one(const Expr* condition) {
+  if (condition->kind != ExprKind::Compare || !condition->kids[0] || !condition->kids[1] ||
+      condition->kids[1]->kind != ExprKind::Number || condition->kids[1]->number > 1 ||
+      lower(last_part(condition->kids[0]->source)).find("accum") == std::string::npos ||
+      (condition->kids[0]->kind != ExprKind::Name && condition->kids[0]->kind != ExprKind::Attribute))
+    return std::nullopt;
+  if (is_one_of(condition->text, {">", ">=", "!="})) return true;
+  if (is_one_of(condition->text, {"==", "<", "<="})) return false;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Flow Machine::execute(const std::vector<Stmt*>& block) {
@@ -138,9 +150,10 @@ bool Machine::decide_open(const Expr* condition, std::uint32_t then_effects, std
     decisions_[text] = chosen->second;
     return chosen->second != negated;
   }
+  if (const auto met = meets_one(condition)) return *met;
   // Healthy numbers: the branch for a NaN is never the ordinary one.
   if (contains_any(word, {"isnan", "isinf", "overflow"})) return negated;
-  if (contains_any(word, {"isfinite"})) return !negated;
+  if (contains_any(word, {"isfinite", "is_grad_enabled", ".requires_grad"})) return !negated;
   const bool only_leaves = (then_effects & kLeaves) && !(then_effects & kTraining);
   if (only_leaves && !(else_effects & kTraining)) return false;
   const std::uint32_t effects = (then_effects | else_effects) & kTraining;
@@ -150,7 +163,7 @@ bool Machine::decide_open(const Expr* condition, std::uint32_t then_effects, std
   if (effects && !(effects & (kDoesBackward | kDoesStep | kEntersContext)) && text != "(mixed precision)")
     if (const auto side = default_side(condition)) {
       usual = *side;
-      if (effects == kDoesDivide) return usual;
+      if ((effects & ~(kDoesDivide | kDoesZero | kChooses)) == 0) return usual;
     }
   if (effects) {
     decisions_.emplace(text, usual != negated);

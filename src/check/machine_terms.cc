@@ -156,8 +156,11 @@ bool Machine::from_this_iteration(const Terms& divisor, const Terms& dividend) c
 Value Machine::scale_by(const Value& value, const Value& factor, bool divide, const Expr* origin) {
   Terms terms = terms_of(value, origin);
   const auto number = as_number(factor);
-  const bool window_count =
-      (factor.taint & kWindowCount) || (factor.name && factor.opaque() && names_window_count(*factor.name));
+  const bool written_so = factor.opaque() && !factor.name && !factor.has_terms() && divide && origin &&
+                          origin->kind == ExprKind::Binary && origin->kids[1] &&
+                          names_window_count(origin->kids[1]->source);
+  const bool window_count = (factor.taint & kWindowCount) || written_so ||
+                            (factor.name && factor.opaque() && names_window_count(*factor.name));
   const bool count = is_count(factor);
   for (Term& term : terms) {
     Symbol& symbol = trace_.symbols[static_cast<std::size_t>(term.symbol)];

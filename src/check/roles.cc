@@ -91,7 +91,8 @@ bool names_window_count(std::string_view name) {
              "total_valid",   "total_label",    "window_tok",   "total_target",     "total_example",
              "total_items",   "global_num_tok", "total_weight", "step_tokens",      "batch_tokens",
              "batch_num_tok", "total_samples",  "total_count",  "global_batch_tok", "n_items",
-             "total_ntok",    "total_n_tok",    "n_datapoint",  "num_datapoint",    "dataset_size"});
+             "total_ntok",    "total_n_tok",    "n_datapoint",  "num_datapoint",    "dataset_size",
+             "normalization", "sample_size"});
 }
 
 bool names_count(std::string_view name) {

@@ -17,7 +17,7 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source), opt
       gradient_functions_.insert(last_part(statement->targets[0]->source));
     each_own_expression(statement, [&](const Expr* part) {
       if (part->kind == ExprKind::Name || part->kind == ExprKind::Attribute) {
-        if (names_accumulation(part->text)) accumulates_ = true;
+        if (names_accumulation(part->text)) accumulates_ = names_window_ = true;
       }
       if (part->kind != ExprKind::Call) return;
       const auto name = called_name(part);
@@ -33,7 +33,7 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source), opt
     });
     for (const auto& parameter : statement->parameters) {
       parameters_.insert(parameter.name);
-      if (names_accumulation(parameter.name)) accumulates_ = true;
+      if (names_accumulation(parameter.name)) accumulates_ = names_window_ = true;
     }
   });
   each_statement(module.body, [&](const Stmt* statement) {

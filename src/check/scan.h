@@ -24,8 +24,9 @@ enum Effect : std::uint32_t {
   kDoesDivide = 128,  // changes a loss or sets N
   kLeaves = 256,      // continue, break, return, raise
   kDoesEma = 512,
+  kChooses = 1024,  // a conditional expression picks a value
   kTraining = kDoesBackward | kDoesStep | kDoesZero | kDoesClip | kDoesUnscale | kDoesSchedule |
-              kEntersContext | kDoesDivide
+              kEntersContext | kDoesDivide | kChooses
 };
 
 struct Definition {
@@ -73,6 +74,8 @@ class Scan {
   bool bounds_micro_batches(std::string_view name) const { return micro_bounds_.count(name) > 0; }
   // Whether some statement counts it up by one.
   bool is_counter(std::string_view text) const { return counters_.count(text) > 0; }
+  // Whether anything in the file is called like N.
+  bool names_window() const { return names_window_; }
   bool is_window_name(std::string_view text) const { return window_names_.count(text) > 0; }
   bool is_window_literal(double number) const { return window_literals_.count(number) > 0; }
   // The largest N that the file writes as a number; 0 when it writes none.
@@ -114,7 +117,7 @@ class Scan {
   mutable std::unordered_map<const Stmt*, std::uint32_t> effects_;
   mutable std::unordered_map<const Stmt*, Nest> nests_;
   mutable int depth_ = 0;
-  bool accumulates_ = false, splits_by_world_ = false;
+  bool accumulates_ = false, names_window_ = false, splits_by_world_ = false;
 };
 
 }  // namespace batchwright::check
