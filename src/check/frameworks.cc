@@ -9,6 +9,11 @@ namespace {
 
 using Type = Value::Type;
 
+bool is_test(const Expr* expression) {
+  return expression && (expression->kind == ExprKind::Compare || expression->kind == ExprKind::Unary ||
+                        is_one_of(expression->text, {"and", "or"}));
+}
+
 }  // namespace
 
 bool Library::accelerate_method(Value& object, std::string_view name, Arguments& arguments, Value& out) {
@@ -27,7 +32,9 @@ bool Library::accelerate_method(Value& object, std::string_view name, Arguments&
   if (name == "no_sync" || name == "no_backward_sync") {
     out = object_value(Role::NoSync);
     const Value* enabled = name == "no_backward_sync" ? arguments.get(1, "enabled") : nullptr;
-    if (name == "no_sync" && !given.empty() && given[0].is_bool) enabled = given.data();  // no_sync(use)
+    // no_sync(use), which some base classes have
+    if (name == "no_sync" && !given.empty() && (given[0].is_bool || is_test(arguments.call->kids[1])))
+      enabled = given.data();
     const auto known = enabled ? m.truth(*enabled) : std::optional<bool>(true);
     if (!known) m.trace_.open_exchange = true;
     out.heap->count = known && !*known ? -1 : 0;
@@ -256,7 +263,8 @@ bool Library::functional(std::string_view dotted, std::string_view name, Argumen
   if (is_one_of(name, {"value_and_grad", "filter_value_and_grad"}) || (name == "grad" && jax)) {
     out = m.named(name == "grad" ? "(gradient function)" : "(value and gradient function)");
     if (const Value* aux = arguments.keyword("has_aux"); aux && aux->number != 0)
-      out = m.named("(value, aux and gradient function)");
+      out = m.named(name == "grad" ? "(gradient and aux gradient function)"
+                                   : "(value, aux and gradient function)");
     if (!given.empty() && (given[0].is(Type::Function) || given[0].is(Type::Lambda)))
       m.differentiated_[*out.name] = given[0];
     return true;
@@ -271,6 +279,8 @@ bool Library::functional(std::string_view dotted, std::string_view name, Argumen
     const Value gradient = m.with_terms(note_gradient(loss, arguments.call));
     if (dotted == "(gradient function)") {
       out = gradient;
+    } else if (dotted.starts_with("(gradient and aux")) {
+      out = sequence_value({gradient, Value{}});
     } else {
       Value value = dotted.find("aux") == std::string_view::npos ? loss : sequence_value({loss, Value{}});
       out = sequence_value({value, gradient});

@@ -138,7 +138,9 @@ bool reuses(const Trace& trace, const std::vector<StepView>& views, Judgement& o
   const bool divided = views[0].sum < 0.9 || views[0].normalised || trace.micro_loop_named;
   const bool held = trace.events[views.front().event].explicit_gradient;  // in variables that start at zero
   const bool one_window = (zeroed || held) && trace.loop_ends == 1 && views.size() < 10;
-  if (growth <= 1 && divided && (reused + 1 < views.size() || one_window)) {
+  // Cleared more often than once an epoch: with every window.
+  const bool cleared = views.size() - reused > static_cast<std::size_t>(std::max(2, trace.loop_ends));
+  if (growth <= 1 && (cleared || (divided && (reused + 1 < views.size() || one_window)))) {
     // Cleared now and then: running sums inside each window.
     Finding finding = weight_finding("apply_inside_loop", views.front().line, views);
     out.findings.push_back(std::move(finding));

@@ -311,7 +311,6 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
       step(optimizer_id(given[0]), m.line_, true);
       return true;
     }
-    // timm's NativeScaler and its like: scaler(loss, optimizer, ...) is an object call, not seen here.
     if (is_one_of(name, {"update", "get_scale", "is_enabled", "state_dict", "load_state_dict"})) return true;
     return false;
   }
@@ -383,7 +382,8 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     const bool lone =
         name == "step" && given.empty() && role == Role::None && !m.scan_.names_optimizer() &&
         !contains_any(lower(receiver), {"prof", "env", "bar", "timer", "sim", "game", "world", "self"});
-    const bool known = role == Role::Optimizer || lone || m.scan_.zeroes(receiver);
+    const bool known =
+        role == Role::Optimizer || lone || m.scan_.zeroes(receiver) || m.scan_.groups(receiver);
     if (!known)
       return role != Role::None ? false
                                 : name == "step" && given.empty() && contains_any(lower(receiver), {"optim"});

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "check/machine.h"
@@ -202,7 +203,15 @@ Value Machine::attribute_of(const Value& object, std::string_view name, const Ex
         object.heap->fields[std::string(name)] = value;
         return value;
       }
-      return named("self." + std::string(name));
+      std::string path("self.");
+      path += name;
+      // A count that a base class of another file starts.
+      if (object.heap->definition && scan_.is_counter(path)) {
+        const Value start = number_value(0, kIndex);
+        object.heap->fields[std::string(name)] = start;
+        return start;
+      }
+      return named(std::move(path));
     }
     Value inner = named("." + std::string(name));
     if (object.heap->role == Role::Accelerator && name == "num_processes")
@@ -340,7 +349,10 @@ Value Machine::evaluate_subscript(const Expr* expression) {
   }
   if (object.has_terms()) {
     // out[0], out["loss"]: the loss of a model's output; other parts are data.
-    if (index.is(Type::String) && !contains_any(*index.name, {"loss", "nll", "ce"})) return {};
+    if (index.is(Type::String) && !contains_any(*index.name, {"loss", "nll", "ce"}) &&
+        !contains_any(lower(expression->kids[0]->source), {"loss"}) &&
+        !is_one_of(*index.name, {"total", "objective"}))
+      return {};
     return object;
   }
   if (object.opaque() && object.name) {

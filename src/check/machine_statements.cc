@@ -287,6 +287,14 @@ void Machine::tag_by_name(std::string_view name, Value& value, const Expr* sourc
     value = named("fraction");
     return;
   }
+  // What another file's code returned and this one steps: an optimizer, a scheduler or a scaler, as its name
+  // and its use say.
+  const bool fresh = value.has_terms() && value.terms->size() == 1 && value.terms->front().window == 1 &&
+                     !value.terms->front().scaled;
+  if ((fresh || (value.opaque() && !value.name && !value.has_terms())) && scan_.steps(name)) {
+    value = named(std::string(name));
+    return;
+  }
   const std::string word = lower(name);
   // epochs = int(settings.get("epochs", 1)): a number, whatever was called for it.
   if (value.has_terms() && value.terms->size() == 1 && word.find("epoch") != std::string::npos)

@@ -153,7 +153,8 @@ std::optional<Value> guess_number(std::string_view name) {
     return number_value(8, kBatchSize);
   if (word == "epochs" || word == "num_epochs" || word == "n_epochs" || word == "max_epochs" ||
       word == "num_train_epochs" || word == "total_epochs" || word == "nepochs" || word == "max_epoch" ||
-      word == "epoch_num" || word == "num_epoch")
+      word == "epoch_num" || word == "num_epoch" || word == "train_epoch" || word == "train_epochs" ||
+      word == "training_epochs" || word == "max_train_epochs" || word == "epochs_num" || word == "n_epoch")
     return number_value(2);
   if (word == "start_epoch" || word == "first_epoch" || word == "starting_epoch" || word == "epoch_start" ||
       word == "last_epoch" || word == "start_step" || word == "resume_step" || word == "initial_step" ||

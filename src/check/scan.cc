@@ -16,6 +16,8 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source), opt
         contains_any(statement->value->source, {"value_and_grad(", "jax.grad("}))
       gradient_functions_.insert(last_part(statement->targets[0]->source));
     each_own_expression(statement, [&](const Expr* part) {
+      if (part->kind == ExprKind::Attribute && part->text == "param_groups" && part->kids[0])
+        grouped_.insert(last_part(part->kids[0]->source));
       if (part->kind == ExprKind::Name || part->kind == ExprKind::Attribute) {
         if (names_accumulation(part->text)) accumulates_ = names_window_ = true;
       }

@@ -234,6 +234,10 @@ void Library::scale_gradients(const Value& factor, std::string_view op, int line
     if (buffer.terms.empty()) continue;
     const Value scaled = m.scale_by(m.with_terms(buffer.terms), factor, op == "/", nullptr);
     if (scaled.has_terms()) buffer.terms = *scaled.terms;
+    // Sums over examples, divided by the examples that were counted up for them.
+    const auto counted_up = static_cast<std::uint16_t>(kBatchSize | kIndex);
+    if (op == "/" && factor.is(Type::Number) && (factor.taint & counted_up) == counted_up)
+      for (Term& term : buffer.terms) term.normalised = term.normalised || term.counted;
   }
   (void)line;
 }
