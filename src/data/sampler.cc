@@ -74,20 +74,35 @@ std::vector<std::uint32_t> Sampler::window(std::int64_t step) {
   return {order_.begin() + first, order_.begin() + first + count};
 }
 
+namespace {
+
+// The rows of the greatest weight(length, targets), ties by row number.
+template <class Weight>
+std::vector<std::uint32_t> first_by(const TokenFile& tokens, std::span<const std::uint32_t> rows,
+                                    std::int64_t count, Weight weight) {
+  std::vector<std::uint32_t> first(rows.begin(), rows.end());
+  const auto kept = std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(first.size()));
+  std::vector<std::pair<std::int64_t, std::int64_t>> weights(tokens.rows());
+  for (const std::uint32_t row : first) weights[row] = weight(tokens.length(row), tokens.targets(row));
+  std::partial_sort(first.begin(), first.begin() + kept, first.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
+  });
+  first.resize(static_cast<std::size_t>(kept));
+  return first;
+}
+
+}  // namespace
+
 std::vector<std::uint32_t> longest_rows(const TokenFile& tokens, std::span<const std::uint32_t> rows,
                                         std::int64_t count) {
-  std::vector<std::uint32_t> longest(rows.begin(), rows.end());
-  const auto kept = std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(longest.size()));
-  std::vector<std::int64_t> targets(tokens.rows());
-  for (const std::uint32_t row : longest) targets[row] = tokens.targets(row);
-  std::partial_sort(longest.begin(), longest.begin() + kept, longest.end(),
-                    [&](std::uint32_t a, std::uint32_t b) {
-                      const std::int32_t length_a = tokens.length(a), length_b = tokens.length(b);
-                      if (length_a != length_b) return length_a > length_b;
-                      return targets[a] != targets[b] ? targets[a] > targets[b] : a < b;
-                    });
-  longest.resize(static_cast<std::size_t>(kept));
-  return longest;
+  return first_by(tokens, rows, count,
+                  [](std::int64_t length, std::int64_t targets) { return std::pair(length, targets); });
+}
+
+std::vector<std::uint32_t> most_labelled_rows(const TokenFile& tokens, std::span<const std::uint32_t> rows,
+                                              std::int64_t count) {
+  return first_by(tokens, rows, count,
+                  [](std::int64_t length, std::int64_t targets) { return std::pair(targets, length); });
 }
 
 std::vector<std::vector<std::uint32_t>> fullest_micro_batches(const TokenFile& tokens,
@@ -100,6 +115,7 @@ std::vector<std::vector<std::uint32_t>> fullest_micro_batches(const TokenFile& t
   };
   std::vector<std::vector<std::uint32_t>> fullest;
   std::int64_t most_tokens = -1;
+  std::size_t most_members = 0;
   for (auto first = order.begin(); first != order.end();
        first = no_longer_than(first, tokens.length(*first) - 1)) {
     std::vector<std::uint32_t> members = {*first};  // one row may exceed the budget alone
@@ -110,8 +126,9 @@ std::vector<std::vector<std::uint32_t>> fullest_micro_batches(const TokenFile& t
       members.push_back(*next);
       held += tokens.length(*next);
     }
-    if (held <= most_tokens) continue;
-    most_tokens = held;
+    if (held <= most_tokens && members.size() <= most_members) continue;
+    most_tokens = std::max(most_tokens, held);
+    most_members = std::max(most_members, members.size());
     fullest.push_back(std::move(members));
   }
   return fullest;

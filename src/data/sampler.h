@@ -45,10 +45,15 @@ class Sampler {
 std::vector<std::uint32_t> longest_rows(const TokenFile& tokens, std::span<const std::uint32_t> rows,
                                         std::int64_t count);
 
+// The rows with the most targets, ties by tokens and then by row number: where a language model needs most
+// logits.
+std::vector<std::uint32_t> most_labelled_rows(const TokenFile& tokens, std::span<const std::uint32_t> rows,
+                                              std::int64_t count);
+
 // The micro-batches of a token cut that may need most memory: each takes a row and then, of the rows that are
 // no longer, always the longest that the budget still holds, at most most_rows together. The first begins
-// with the longest row of all, every further one with a shorter row and holds more tokens than those before
-// it.
+// with the longest row of all, every further one with a shorter row and holds more tokens, or more rows, than
+// those before it: of two equally full ones, that of more rows may be shared out less evenly.
 std::vector<std::vector<std::uint32_t>> fullest_micro_batches(const TokenFile& tokens,
                                                               std::span<const std::uint32_t> rows,
                                                               std::int64_t micro_tokens,

@@ -29,14 +29,17 @@ std::int64_t rows_of_step(const TrainingJob& training, const run::RunSplit& requ
                                   : request.micro * request.accum * stepper.ranks();
 }
 
-// Batches that need as much memory as any other that the data can produce with this cut.
-std::vector<std::vector<std::uint32_t>> heaviest_rows(TrainingJob& training, const run::RunSplit& request,
-                                                      const Stepper& stepper) {
-  const auto of_rank = (rows_of_step(training, request, stepper) + stepper.ranks() - 1) / stepper.ranks();
-  if (request.micro_tokens > 0) {
-    return data::fullest_micro_batches(training.tokens, training.rows.train, request.micro_tokens, of_rank);
+// How many rows of a window, and of an epoch's last one, fall to a rank.
+std::vector<std::int64_t> windows_of(const TrainingJob& training, const run::RunSplit& request,
+                                     const Stepper& stepper) {
+  const auto tail =
+      static_cast<std::int64_t>(training.rows.train.size()) % training.job.options.effective_batch;
+  std::vector<std::int64_t> windows;
+  for (const std::int64_t whole : {rows_of_step(training, request, stepper), tail}) {
+    windows.push_back((whole + stepper.ranks() - 1) / stepper.ranks());
+    windows.push_back(whole / stepper.ranks());
   }
-  return {data::longest_rows(training.tokens, training.rows.train, of_rank)};
+  return windows;
 }
 
 // So that the peak of a trial is that of a whole training with its cut, whatever examples it happens to see.
@@ -46,7 +49,9 @@ void reserve_for_heaviest(TrainingJob& training, Stepper& stepper, const run::Ru
   stepper.release_activations();
   reset_peak_bytes();
   try {
-    for (const auto& rows : heaviest_rows(training, request, stepper)) stepper.reserve_for(rows, cut);
+    for (const auto& rows : heaviest_rows(training.tokens, training.rows.train, cut,
+                                          windows_of(training, request, stepper), stepper.threads()))
+      stepper.reserve_for(rows, cut);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::OutOfMemory) throw;
     if (request.micro_tokens > 0 && request.batch == "longest" && stepper.ranks() == 1) throw;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+
+#include "data/sampler.h"
 
 namespace batchwright::engine {
 namespace {
@@ -164,6 +167,40 @@ WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint3
     for (const std::uint32_t i : dealt[thread]) plan.shards[thread].push_back(std::move(whole[i]));
   }
   return plan;
+}
+
+std::vector<std::vector<std::uint32_t>> heaviest_rows(const data::TokenFile& tokens,
+                                                      std::span<const std::uint32_t> rows, const Cut& cut,
+                                                      std::span<const std::int64_t> windows, int threads) {
+  const bool targets_differ = tokens.task() == data::Task::CausalLm;
+  std::vector<std::vector<std::uint32_t>> heaviest;
+  if (cut.micro_tokens > 0) {
+    const std::int64_t most = *std::max_element(windows.begin(), windows.end());
+    heaviest = data::fullest_micro_batches(tokens, rows, cut.micro_tokens, most);
+    if (!targets_differ) return heaviest;
+    std::vector<std::uint32_t> labelled = data::most_labelled_rows(tokens, rows, most);
+    std::size_t count = 0;
+    std::int64_t held = 0;
+    while (count < labelled.size() && held + tokens.length(labelled[count]) <= cut.micro_tokens)
+      held += tokens.length(labelled[count++]);
+    labelled.resize(count);
+    heaviest.push_back(std::move(labelled));
+    return heaviest;
+  }
+  std::set<std::int64_t> counts(windows.begin(), windows.end());
+  for (const std::int64_t window : windows) {
+    const std::int64_t rest = window % cut.micro_batch;
+    if (rest == 0) continue;
+    // The packed layout deals by tokens: how many examples a micro-batch then lacks depends on their lengths.
+    const std::int64_t unshared = std::min<std::int64_t>(cut.micro_batch, threads - 1);
+    counts.insert(cut.layout == data::Layout::Packed ? std::max(rest, std::min(window, unshared)) : rest);
+  }
+  for (const std::int64_t count : counts) {
+    if (count == 0) continue;
+    heaviest.push_back(data::longest_rows(tokens, rows, count));
+    if (targets_differ) heaviest.push_back(data::most_labelled_rows(tokens, rows, count));
+  }
+  return heaviest;
 }
 
 }  // namespace batchwright::engine

@@ -34,4 +34,11 @@ struct WindowPlan {
 WindowPlan plan_window(const data::TokenFile& tokens, std::span<const std::uint32_t> rows, const Cut& cut,
                        int threads, WantedRows wants, std::int64_t padding_id);
 
+// Batches whose heaviest shards need as much memory as any that a training on `rows` meets, whose windows
+// have one of these numbers of rows: of the longest examples, of those with most targets, and, where a window
+// does not divide, of what is left over, which may be too few examples to share out and then is one thread's.
+std::vector<std::vector<std::uint32_t>> heaviest_rows(const data::TokenFile& tokens,
+                                                      std::span<const std::uint32_t> rows, const Cut& cut,
+                                                      std::span<const std::int64_t> windows, int threads);
+
 }  // namespace batchwright::engine

@@ -111,15 +111,17 @@ TEST(LongestRows, LongestFirstTiesByRow) {
 TEST(FullestMicroBatches, FillTheBudgetBehindEveryRowThatMayBeTheLongest) {
   const TokenFile file = rows_of_lengths({2, 9, 5, 9, 6, 5});
   const auto rows = first_rows(6);
-  // 9 + 9 leaves two of 20, which the row of two fills; no other holds more.
-  EXPECT_EQ(fullest_micro_batches(file, rows, 20, 99), (std::vector<std::vector<std::uint32_t>>{{1, 3, 0}}));
+  // 9 + 9 leaves two of 20, which the row of two fills; no other holds more tokens, but 6 + 5 + 5 + 2 more
+  // rows.
+  EXPECT_EQ(fullest_micro_batches(file, rows, 20, 99),
+            (std::vector<std::vector<std::uint32_t>>{{1, 3, 0}, {4, 2, 5, 0}}));
   // One of 9 leaves 2 of 11; 6 + 5 fills it, with fewer tokens a row.
   EXPECT_EQ(fullest_micro_batches(file, rows, 11, 99), (std::vector<std::vector<std::uint32_t>>{{1, 0}}));
   EXPECT_EQ(fullest_micro_batches(file, std::vector<std::uint32_t>{1, 2, 4}, 11, 99),
             (std::vector<std::vector<std::uint32_t>>{{1}, {4, 2}}));
   EXPECT_EQ(fullest_micro_batches(file, rows, 20, 1), (std::vector<std::vector<std::uint32_t>>{{1}}));
   // A row that exceeds the budget is a micro-batch of its own.
-  EXPECT_EQ(fullest_micro_batches(file, rows, 7, 99), (std::vector<std::vector<std::uint32_t>>{{1}}));
+  EXPECT_EQ(fullest_micro_batches(file, rows, 7, 99), (std::vector<std::vector<std::uint32_t>>{{1}, {2, 0}}));
 }
 
 }  // namespace

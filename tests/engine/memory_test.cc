@@ -105,15 +105,40 @@ TEST_F(MemoryLimit, NoWindowNeedsMoreThanTheHeaviestRows) {
       stepper.release_activations();
       reset_peak_bytes();
       const std::int64_t bare = memory_counts().peak_bytes;
-      const auto heaviest =
-          cut.micro_tokens > 0
-              ? data::fullest_micro_batches(tokens, rows, cut.micro_tokens, kWindow)
-              : std::vector<std::vector<std::uint32_t>>{data::longest_rows(tokens, rows, kWindow)};
+      const auto heaviest = heaviest_rows(tokens, rows, cut, std::vector<std::int64_t>{kWindow}, 3);
       for (const auto& batch : heaviest) stepper.reserve_for(batch, cut);
       const std::int64_t promised = memory_counts().peak_bytes;
       EXPECT_LE(met, promised);
       EXPECT_GT(static_cast<double>(met - bare), 0.7 * static_cast<double>(promised - bare));
     }
+  }
+}
+
+// What an epoch leaves for its last window may be too few examples for all threads, and then one runs them
+// all.
+TEST_F(MemoryLimit, TheLastWindowOfAnEpochNeedsNoMoreThanTheHeaviestRows) {
+  install_memory_counter(0);
+  const SmallModel small;
+  auto options = small.options(run::Method::Lora);
+  options.threads = 3;
+  const auto tokens = small.tokens();
+  const auto model = small.load(options);
+  Stepper stepper(*model, tokens, options);
+  const auto longest = data::longest_rows(tokens, small.rows(), 6);
+  for (const data::Layout layout : {data::Layout::Packed, data::Layout::Arrival, data::Layout::Sorted}) {
+    const Cut cut{.micro_batch = 3, .layout = layout};
+    stepper.release_activations();
+    reset_peak_bytes();
+    stepper.accumulate(longest, cut, 0);
+    const std::int64_t of_whole_windows = memory_counts().peak_bytes;
+    stepper.accumulate(std::vector<std::uint32_t>(longest.begin(), longest.begin() + 2), cut, 1);
+    const std::int64_t met = memory_counts().peak_bytes;
+    EXPECT_GT(met, of_whole_windows);
+    stepper.release_activations();
+    reset_peak_bytes();
+    for (const auto& batch : heaviest_rows(tokens, small.rows(), cut, std::vector<std::int64_t>{6, 2}, 3))
+      stepper.reserve_for(batch, cut);
+    EXPECT_LE(met, memory_counts().peak_bytes);
   }
 }
 
