@@ -40,9 +40,22 @@ class Towers(torch.nn.Module):
         return self.head(self.body(halves["half"]))
 
 
+class Ragged(torch.nn.Module):
+    """Its input is a nested tensor, which has no shape."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = body, head
+
+    def forward(self, ragged):
+        return self.head(self.body(torch.stack(ragged.unbind())))
+
+
 model = torch.nn.Sequential(body, head)
 if case == "two_calls":
     model = Towers()
+if case == "nested":
+    model = Ragged()
 if case.startswith("checkpointing"):
     model = Checkpointed(case.endswith("reentrant"))
 if case == "compile":
@@ -61,6 +74,8 @@ losses = []
 
 
 def outputs_of(inputs):
+    if case == "nested":
+        return model(torch.nested.nested_tensor(list(inputs)))
     if case != "two_calls":
         return model(inputs)
     return model({"half": inputs[:, :12]}) + model(halves={"half": inputs[:, 12:]})

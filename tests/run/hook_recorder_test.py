@@ -121,6 +121,10 @@ def check_call():
     assert module(tensor, mask=1) == ((tensor,), {"mask": 1}) and module(1) == ((1,), {}) and module() == ((), {})
     assert len(twin_calls) == 4, "what is not one plain tensor is the twin's"
     assert other(tensor) == ((tensor,), {}) and len(watch) == 3, "another module of the class is left alone"
+    shape, Tensor.shape = Tensor.shape, property(lambda _: 1 / 0)  # as a nested tensor's
+    assert module(tensor) == ((tensor,), {}) and len(twin_calls) == 5 and len(watch) == 3, "the twin knows what to do"
+    Tensor.shape = shape
+    twin_calls.pop()
     enabled[0] = False
     module(tensor)
     enabled[0], module.training = True, False

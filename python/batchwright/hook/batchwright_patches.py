@@ -56,7 +56,10 @@ def _watch(torch, probe, module, see):
             if watch.looking or kwargs or not args or type(args[0]) is not Tensor:
                 see(args, kwargs)
             else:
-                record((happened, watch.mark(), args[0].shape, watch.tokens))
+                try:
+                    record((happened, watch.mark(), args[0].shape, watch.tokens))
+                except RuntimeError:
+                    see(args, kwargs)
         return original(called, *args, **kwargs)
 
     __call__.__wrapped__ = original
@@ -72,7 +75,7 @@ def _see_forward(torch, probe):
         tensor = kwargs["input_ids"] if "input_ids" in kwargs else args[0] if args else None
         if not isinstance(tensor, Tensor):
             tensor = _first_tensor(Tensor, (args, kwargs))
-        shape = None if tensor is None else tensor.shape
+        shape = None if tensor is None else _shape(tensor)
         watch.tokens = shape is not None and len(shape) == 2 and not tensor.is_floating_point()
         if watch.tokens and probe.device.reads_at_once:
             mask = kwargs.get("attention_mask")
@@ -85,6 +88,13 @@ def _see_forward(torch, probe):
             tape.evidence.before_forward(tensor, kwargs)
 
     return see
+
+
+def _shape(tensor):
+    try:
+        return tensor.shape
+    except RuntimeError:  # a nested tensor of rows with different lengths has none
+        return (tensor.size(0),)
 
 
 def _first_tensor(Tensor, values):
