@@ -121,6 +121,7 @@ constexpr KeyMeaning kShared[] = {
     {"decay_steps", Q::ScheduleSteps},
     {"t_max", Q::ScheduleSteps},
     {"num_examples", Q::Examples},
+    {"examples", Q::Examples},
     {"num_train_examples", Q::Examples},
     {"num_samples", Q::Examples},
     {"num_train_samples", Q::Examples},

@@ -51,6 +51,9 @@ void judge_reports(const Trace& trace, const Scan& scan, Judgement& out);  // lo
 
 // What the source shows by itself, once the runs have shown that the file accumulates.
 void judge_source(const Module& module, const Scan& scan, Judgement& out);
+void judge_resuming(const Module& module, const Scan& scan, Judgement& out);
+void judge_counts(const Module& module, const Scan& scan, Judgement& out);
+void judge_mean_by_count(const Module& module, const Scan& scan, Judgement& out);
 
 // N as the run used it; 0 when nothing accumulates.
 double window_of(const Trace& trace);

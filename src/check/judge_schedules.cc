@@ -49,6 +49,24 @@ void judge_schedules(const Trace& trace, const Scan& scan, Judgement& out) {
       add_finding(out, make_finding("sched_vs_skipped_updates", line));
     if (calls < steps * 0.5) continue;  // once an epoch, or once an evaluation
     const double length = fact.length > 0 ? fact.length / trace.epoch_scale : -1;
+    if (fact.restarts) {
+      // Its length is a period: only the unit tells. Data loops that hold what an epoch has are over
+      // micro-batches.
+      const bool over_loader = micro <= std::max(1, trace.loop_ends) * (4 * n + 2.5);
+      const bool updates = fact.taint & kAccumulation, loader = fact.taint & kLength;
+      if (accumulates && over_loader && loader && !updates && !fact.fractional && calls < steps * 1.3) {
+        Finding finding = make_finding("sched_units", fact.line);
+        finding.consequence = fmt::format(
+            "its period counts micro-batches and it is stepped once in {:.0f} of them: it is {:.0f} times "
+            "too "
+            "long",
+            n, n);
+        out.findings.push_back(std::move(finding));
+      } else if (accumulates && loader && updates && !fact.fractional && calls >= micro * 0.9) {
+        out.findings.push_back(make_finding("sched_per_micro_step", line));
+      }
+      continue;
+    }
     if (length > 0) {
       const double ratio = ticks / length;
       if (fact.prepared && is_factor(ratio, trace.world) && !scan.mentions("eepspeed") &&
@@ -61,7 +79,8 @@ void judge_schedules(const Trace& trace, const Scan& scan, Judgement& out) {
             fmt::format("stepped {:.0f} times for a length of {:.0f}: it ends after 1/{:.0f} of the training",
                         ticks, length, n);
         out.findings.push_back(std::move(finding));
-      } else if (accumulates && is_factor(1 / ratio, n)) {
+      } else if (accumulates && (is_factor(1 / ratio, n) || (fact.prepared && n > trace.world &&
+                                                             is_factor(1 / ratio, n / trace.world)))) {
         Finding finding = make_finding("sched_units", fact.line);
         finding.consequence = fmt::format(
             "with N = {:.0f} it is stepped {:.0f} times for a length of {:.0f}: only 1/{:.0f} of it is used",

@@ -12,12 +12,6 @@
 namespace batchwright::check {
 namespace {
 
-bool is_call_of(const Expr* call, std::initializer_list<std::string_view> names) {
-  if (call->kind != ExprKind::Call || call->kids.empty() || !call->kids[0]) return false;
-  const auto name = call->kids[0]->text;
-  return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return name == one; });
-}
-
 // Losses and layers that look at the whole micro-batch.
 void judge_nature(const Module& module, const Scan& scan, Judgement& out) {
   if (scan.mentions("GradCache") || scan.mentions("grad_cache") || scan.mentions("Cached") ||
@@ -232,103 +226,6 @@ struct VaryingWalk {
   }
 };
 
-// A counter of optimizer steps measured against a number of micro-batches.
-void judge_resuming(const Module& module, const Scan& scan, Judgement& out) {
-  std::set<std::string> updates, micro;  // counters that advance with the step, or with every micro-batch
-  std::set<std::string> lengths;         // names that hold a bare len(loader)
-  std::function<void(const std::vector<Stmt*>&, bool)> walk = [&](const std::vector<Stmt*>& block,
-                                                                  bool boundary) {
-    for (const Stmt* statement : block) {
-      const bool guards =
-          statement->kind == StmtKind::If && ((scan.effects(statement->body) & kDoesStep) ||
-                                              contains_any(statement->value->source, {"sync_gradients"}));
-      if (statement->kind == StmtKind::AugAssign && statement->text == "+" && !statement->targets.empty())
-        (boundary ? updates : micro).insert(std::string(last_part(statement->targets[0]->source)));
-      if (statement->kind == StmtKind::Assign && statement->value && statement->targets.size() == 1 &&
-          is_call_of(statement->value, {"len"}) &&
-          contains_any(lower(statement->value->source), {"loader", "_dl", "batches"}))
-        lengths.insert(std::string(statement->targets[0]->source));
-      walk(statement->body, boundary || guards);
-      walk(statement->orelse, boundary);
-    }
-  };
-  walk(module.body, false);
-  std::set<std::string> aliases = updates;
-  for (const auto& name : micro) aliases.erase(name);
-  const auto direct = aliases;
-  each_statement(module.body, [&](const Stmt* statement) {
-    if (statement->kind != StmtKind::Assign || !statement->value || statement->targets.size() != 1) return;
-    if (contains_any(statement->value->source, {"*"})) return;
-    for (const auto& name : direct) {
-      const auto text = std::string(statement->value->source);
-      if (contains_any(text,
-                       {"[\"" + name + "\"]", "['" + name + "']", "(\"" + name + "\"", "('" + name + "'"}))
-        aliases.insert(std::string(last_part(statement->targets[0]->source)));
-    }
-  });
-  each_expression_of(module.body, [&](const Expr* part) {
-    const bool divides = (part->kind == ExprKind::Binary && (part->text == "//" || part->text == "%")) ||
-                         is_call_of(part, {"divmod"});
-    if (!divides) return;
-    const bool call = part->kind == ExprKind::Call;
-    if (call && part->kids.size() < 3) return;
-    const Expr* left = part->kids[call ? 1 : 0];
-    const Expr* right = part->kids[call ? 2 : 1];
-    if (!left || !right || !aliases.count(std::string(last_part(left->source)))) return;
-    if (left->kind != ExprKind::Name && left->kind != ExprKind::Attribute &&
-        left->kind != ExprKind::Subscript)
-      return;
-    const bool bare = (is_call_of(right, {"len"}) &&
-                       contains_any(lower(right->source), {"loader", "_dl", "batches", "dataloader"})) ||
-                      lengths.count(std::string(right->source));
-    if (bare) add_once(out, "resume_units", part->line);
-  });
-}
-
-// The divisor of a summed token loss counts labels that the causal shift leaves out, or padding.
-void judge_counts(const Module& module, const Scan& scan, Judgement& out) {
-  const bool shifts = scan.mentions("[..., 1:]") || scan.mentions("[:, 1:]") || scan.mentions("shift_labels");
-  const bool sums = scan.mentions("reduction=\"sum\"") || scan.mentions("reduction='sum'") ||
-                    scan.mentions("reduction=\"none\"") || scan.mentions("reduction='none'");
-  if (!shifts || !sums) return;
-  std::set<std::string_view> shifted;  // names that already are shifted labels
-  each_statement(module.body, [&](const Stmt* statement) {
-    if (statement->kind == StmtKind::Assign && statement->value && statement->targets.size() == 1 &&
-        contains_any(statement->value->source, {"1:]"}))
-      shifted.insert(statement->targets[0]->source);
-  });
-  each_statement(module.body, [&](const Stmt* statement) {
-    if (!statement->value || (statement->kind != StmtKind::Assign && statement->kind != StmtKind::AugAssign))
-      return;
-    if (statement->targets.empty() || !names_count(statement->targets[0]->source)) return;
-    each_expression(statement->value, [&](const Expr* part) {
-      if (!is_call_of(part, {"sum", "numel", "count_nonzero"})) return;
-      const auto text = part->source;
-      const bool counts_labels =
-          contains_any(text, {"-100", "ignore_index"}) && contains_any(lower(text), {"label", "target"});
-      const bool counts_all = contains_any(lower(text), {"attention_mask", "input_ids.numel", "labels.numel",
-                                                         "labels\"].numel"}) &&
-                              scan.mentions("-100");
-      if (!counts_labels && !counts_all) return;
-      if (contains_any(text, {"1:]", "shift"})) return;
-      for (const auto name : shifted)
-        if (text.find(name) != std::string_view::npos && name.size() > 2 &&
-            name.find("shift") != std::string_view::npos)
-          return;
-      // A tensor that was put in the place of its own shifted form.
-      for (const auto name : shifted)
-        if (contains_any(text, {"\"" + std::string(name) + "\"", "'" + std::string(name) + "'"}) &&
-            name.size() > 6)
-          return;
-      for (const auto name : shifted) {
-        const auto at = text.find(name);
-        if (at != std::string_view::npos && (at == 0 || text[at - 1] == '(')) return;
-      }
-      add_once(out, "count_not_matching_trained_tokens", part->line);
-    });
-  });
-}
-
 void add_notes(const Scan& scan, Judgement& out) {
   bool scale = false;
   int line = 0;
@@ -352,6 +249,7 @@ void judge_source(const Module& module, const Scan& scan, Judgement& out) {
   VaryingWalk{scan, out, {}}.block(module.body);
   judge_resuming(module, scan, out);
   judge_counts(module, scan, out);
+  judge_mean_by_count(module, scan, out);
   add_notes(scan, out);
 }
 

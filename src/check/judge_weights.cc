@@ -338,7 +338,7 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
     }
     return;
   }
-  if (off_by_one(views, n, usual, out)) {
+  if (!trace.token_windows && off_by_one(views, n, usual, out)) {
     // The windows after the first say whether the loss is divided too.
     const StepView& later = views[1];
     if (meant && later.weights.size() >= 2 && later.equal && !later.normalised && !later.summed &&
@@ -359,6 +359,7 @@ void judge_weights(const Trace& trace, const Scan& scan, int optimizer, Judgemen
       return;
     }
   }
+  if (trace.token_windows) return;  // divided by what the window holds, or not at all: weights by tokens
   // Divided by a count that may be that of all processes, it is right.
   if (view.world > 1 && !view.normalised && !view.rescaled) {
     out.findings.push_back(weight_finding("world_size_rescale_cargo", loss_line(trace, view), views, at));

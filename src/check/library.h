@@ -25,7 +25,7 @@ struct Library {
   void apply(const Terms& gradient, int optimizer, int line);  // a step on gradients held in variables
   Terms note_gradient(const Value& loss, const Expr* origin);  // ... which were computed from this loss
   void collect(Terms gradient, int optimizer);                 // what optax.MultiSteps does with it
-  void schedule_step(const Value& scheduler, int line);
+  void schedule_step(const Value& scheduler, int line, bool at = false);  // at: told where it is
   void report(const Value& value, int line);
   void report_returned(const Value& value, int line);
   void event(EventKind kind, int line, Terms terms = {});
@@ -47,6 +47,7 @@ struct Library {
   Value length(const Value& value, const Expr* call);
   Value mean(const Value& value, const Expr* origin);
   Value sum(const Value& value, const Expr* origin);
+  Value longest_length(const Value* function);
   Value make_scheduler(std::string_view name, Arguments& arguments);
   Value make_accelerator(Arguments& arguments);
   Value chunks(double count, double size);

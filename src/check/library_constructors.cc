@@ -1,6 +1,7 @@
 // Objects of training that are made by code outside the file: optimizers, schedulers, accelerators, engines.
 #include "check/library.h"
 #include "check/roles.h"
+#include "check/walk.h"
 
 namespace batchwright::check {
 
@@ -96,6 +97,23 @@ Value Library::make_accelerator(Arguments& arguments) {
   return made;
 }
 
+// The longest of the lengths that a function of the step closes over: what its schedule ends with.
+Value Library::longest_length(const Value* function) {
+  Value longest;
+  if (!function || !function->heap || !function->heap->scope) return longest;
+  const auto look = [&](const Expr* part) {
+    if (part->kind != ExprKind::Name) return;
+    const Value* known = function->heap->scope->find(part->text);
+    if (known && known->is(Type::Number) && (known->taint & kLength) && known->number > longest.number)
+      longest = *known;
+  };
+  if (const Stmt* definition = function->heap->definition)
+    each_expression_of(definition->body, look);
+  else if (function->heap->lambda)
+    each_expression(function->heap->lambda, look);
+  return longest;
+}
+
 Value Library::make_scheduler(std::string_view name, Arguments& arguments) {
   Value made = object_value(Role::Scheduler);
   ScheduleFact fact;
@@ -134,6 +152,14 @@ Value Library::make_scheduler(std::string_view name, Arguments& arguments) {
     take(arguments.get(2, "num_training_steps"));
   } else if (name == "get_scheduler") {
     take(arguments.get(3, "num_training_steps"));
+  }
+  if (name.ends_with("WarmRestarts")) {
+    take(arguments.get(1, "T_0"));
+    fact.restarts = fact.length > 0;
+  }
+  if (name == "LambdaLR") {
+    const Value longest = longest_length(arguments.get(1, "lr_lambda"));
+    take(&longest);
   }
   const Value* warmup = arguments.keyword("num_warmup_steps");
   if (!warmup) warmup = arguments.keyword("warmup_steps");

@@ -24,6 +24,9 @@ Value iterator(IteratorKind kind, double count) {
 Value Library::call(const std::string& dotted, Arguments& arguments) {
   const auto name = last_part(dotted);
   Value out;
+  if (const Value* loss = arguments.keyword("compute_loss_func");
+      loss && (loss->is(Type::Function) || loss->is(Type::Lambda)))
+    m.run_loss_function(*loss, arguments.call);
   if (builtin(name, arguments, out) || iteration(name, arguments, out) ||
       functional(dotted, name, arguments, out) || tensor_function(dotted, name, arguments, out) ||
       constructor(dotted, name, arguments, out))
@@ -148,12 +151,12 @@ bool Library::iteration(std::string_view name, Arguments& arguments, Value& out)
     }
     return true;
   }
-  if (name == "enumerate" && !given.empty()) {
+  if ((name == "enumerate" || name.ends_with("_enumerate")) && !given.empty()) {
     out = iterator(IteratorKind::Enumerate, -1);
     Value inner = given[0];
     if (inner.opaque() && !inner.name && arguments.call && arguments.call->kids.size() > 1) inner = given[0];
     out.heap->items.push_back(m.iterator_of(inner));
-    const Value* start = arguments.get(1, "start");
+    const Value* start = name == "enumerate" ? arguments.get(1, "start") : arguments.keyword("start");
     if (start)
       if (const auto number = m.as_number(*start)) out.heap->start = number->number;
     return true;

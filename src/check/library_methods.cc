@@ -315,7 +315,10 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     return false;
   }
   if (role == Role::Scheduler && is_one_of(name, {"step", "step_update", "step_and_update_lr"})) {
-    schedule_step(object, m.line_);
+    // step(epoch + i / n)
+    const bool at = !given.empty() && arguments.call && arguments.call->kids.size() > 1 &&
+                    arguments.call->kids[1]->kind == ExprKind::Binary;
+    schedule_step(object, m.line_, at);
     return true;
   }
   if (role == Role::Ema && is_one_of(name, {"step", "update"})) {

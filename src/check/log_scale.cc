@@ -165,6 +165,20 @@ void check_against_evaluation(const LoggedRun& run, FindingList& found) {
     f.what = fmt::format("the training loss is {:.3g} times the evaluation loss from the start", ratio);
     f.consequence = std::move(consequence);
   };
+  // Early averages over a falling loss hide a constant that shows once both have settled.
+  if (ratios.size() >= 4) {
+    const auto last = ratios.end() - 3;
+    const double settled = median(std::vector<double>(last, ratios.end()));
+    const double width = *std::max_element(last, ratios.end()) / *std::min_element(last, ratios.end());
+    const bool falls = first > 1.6 * settled || spread >= 1.25;
+    if (falls && ratio > settled && settled >= 6 && width < 1.1) {
+      const bool summed = a >= 2 ? within_factor(settled, a, chance(a)) : looks_like_steps(settled);
+      Finding& f = found.add(summed ? "loss_times_accum" : "loss_constant_factor", run.log.file, line);
+      f.what = fmt::format("the training loss settles at {:.3g} times the evaluation loss", settled);
+      f.consequence = "one constant stands between the two: the losses of a window are summed, not averaged";
+      return;
+    }
+  }
   if (ratio >= 1.7 && first >= 1.6) {
     if (a >= 2 && within_factor(ratio, a, chance(a)))
       return report("loss_times_accum",

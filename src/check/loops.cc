@@ -68,6 +68,8 @@ bool may_hold_loop(std::string_view source) {
         if (before.ends_with("loss_scaler") || before.ends_with("native_scaler") ||
             before.ends_with("amp_scaler"))
           return true;
+        if (before.ends_with("Trainer") && source.find("compute_loss_func=") != std::string_view::npos)
+          return true;
         break;
       case 's':
         if (before.ends_with("apply_gradients") || before.ends_with("apply_updates") ||

@@ -213,6 +213,10 @@ class Machine {
   int line_of(const Expr* expression) const { return expression ? expression->line : line_; }
   bool in_context(Role role) const;
   void run_returned(const Value& function);
+  // A function given as compute_loss_func, inside the Trainer's own loop.
+  void run_loss_function(const Value& function, const Expr* call);
+  // Whether a count of tokens that starts anew with every window has reached its limit.
+  std::optional<bool> closes_on_tokens(const Expr* compare);
   std::string unknown_base(const Stmt* owner) const;
 
   const Module& module_;
@@ -239,7 +243,8 @@ class Machine {
   std::vector<Value> yields_;
   std::vector<std::vector<const std::string*>> owned_;  // by optimizer: its modules; empty: not known
   AccelerateState accelerate_;
-  std::vector<int> inner_schedules_;  // optax schedules that an optimizer was made with
+  std::vector<int> inner_schedules_;       // optax schedules that an optimizer was made with
+  int token_asks_ = 0, token_window_ = 3;  // micro-batches so far, and until the window is full
   int dynamic_count_ = 5, engine_micro_steps_ = 0, multi_updates_ = 0;
   double engine_steps_ = 0,
          multi_steps_ = 0;      // N of a DeepSpeed engine (0: not told) and of optax.MultiSteps

@@ -289,8 +289,12 @@ Flow Machine::execute_while(const Stmt* statement) {
   endless.heap->kind = IteratorKind::Endless;
   endless.heap->count = -1;
   bool truncated = false;
-  const double limit = iteration_limit(statement, endless, truncated);
+  double limit = iteration_limit(statement, endless, truncated);
   truncated = true;
+  const Nest& nest = scan_.nest(statement);
+  if (nest.backward && !nest.step && statement->value && statement->value->kind == ExprKind::Compare &&
+      scan_.restarts(statement->value->kids[0]->source))
+    limit = 12;  // its condition ends it
   double done = 0;
   Flow flow = Flow::Normal;
   while (done < limit && spend()) {

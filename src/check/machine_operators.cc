@@ -231,6 +231,7 @@ std::optional<bool> Machine::meets_limit(const Value& counter, const Value& limi
 
 Value Machine::evaluate_compare(const Expr* expression) {
   if (const auto often = periodic(expression)) return *often;
+  if (const auto full = closes_on_tokens(expression)) return bool_value(*full);
   const Value left = evaluate(expression->kids[0]);
   const Value right = evaluate(expression->kids[1]);
   const auto op = expression->text;

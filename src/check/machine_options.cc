@@ -45,6 +45,25 @@ std::optional<Value> Machine::default_value(const Expr* expression) {
   return otherwise ? std::optional<Value>(evaluate(otherwise)) : std::nullopt;
 }
 
+std::optional<bool> Machine::closes_on_tokens(const Expr* compare) {
+  const auto op = compare->text;
+  const bool above = op == ">=" || op == ">";
+  if (loops_ == 0 || (!above && op != "<" && op != "<=")) return std::nullopt;
+  const auto counts = [&](const Expr* side) {
+    return side && (side->kind == ExprKind::Name || side->kind == ExprKind::Attribute) &&
+           contains_any(lower(last_part(side->source)), {"tok", "frames"}) && scan_.restarts(side->source);
+  };
+  const bool left = counts(compare->kids[0]);
+  if (!left && !counts(compare->kids[1])) return std::nullopt;
+  trace_.dynamic_windows = trace_.token_windows = true;
+  const bool full = ++token_asks_ >= token_window_;
+  if (full) {
+    token_asks_ = 0;
+    token_window_ = token_window_ == 3 ? 6 : 3;
+  }
+  return full == (left == above);
+}
+
 std::optional<bool> Machine::default_side(const Expr* condition) {
   if (!condition || !spend()) return std::nullopt;
   if (condition->kind == ExprKind::Unary && condition->text == "not" && !condition->kids.empty()) {

@@ -244,6 +244,30 @@ void Machine::run_trainer(const Stmt* owner) {
   trace_.trainer = true;
 }
 
+// Trainer.training_step with a compute_loss_func: the loss is what it returns for (outputs, labels,
+// num_items_in_batch), and it is never divided.
+void Machine::run_loss_function(const Value& function, const Expr* call) {
+  Library library{*this};
+  trace_.accumulation = world_.accumulation;
+  const int optimizer = library.optimizer_id(named("optimizer"));
+  Value count = named("num_items_in_batch");
+  count.taint = kWindowCount;
+  const int n = static_cast<int>(world_.accumulation);
+  for (int micro = 0; micro < 3 * n && budget_ > 0; ++micro) {
+    stamp_ = ++stamps_;
+    ++loops_;
+    Arguments arguments;
+    arguments.call = call;
+    arguments.positional = {symbol_value(nullptr), named("labels"), count};
+    library.backward(call_value(function, arguments), call->line);
+    --loops_;
+    if ((micro + 1) % n != 0) continue;
+    library.step(optimizer, call->line, false);
+    library.zero(-1, call->line);
+  }
+  trace_.trainer = true;
+}
+
 // Lightning: training_step(batch, batch_idx); with automatic optimization the loop divides the loss by
 // accumulate_grad_batches, and steps at every N-th batch and at the last of an epoch.
 void Machine::run_lightning(const Stmt* owner) {

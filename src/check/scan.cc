@@ -8,6 +8,11 @@ namespace batchwright::check {
 Scan::Scan(const Module& module, std::string_view source) : source_(source), options_(module) {
   collect(module.body, nullptr);
   each_statement(module.body, [&](const Stmt* statement) {
+    if (statement->kind == StmtKind::AugAssign && statement->text == "+" && !statement->targets.empty())
+      sums_.insert(statement->targets[0]->source);
+    if (statement->kind == StmtKind::Assign && statement->value &&
+        statement->value->kind == ExprKind::Number && statement->value->number == 0)
+      for (const Expr* target : statement->targets) ++zeroed_[target->source];
     if (statement->kind == StmtKind::AugAssign && statement->text == "+" && !statement->targets.empty() &&
         statement->value && statement->value->kind == ExprKind::Number && statement->value->number == 1)
       counters_.insert(statement->targets[0]->source);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -76,6 +77,11 @@ class Scan {
   bool is_counter(std::string_view text) const { return counters_.count(text) > 0; }
   // Whether anything in the file is called like N.
   bool names_window() const { return names_window_; }
+  // Whether it is summed up and set back to 0 again and again.
+  bool restarts(std::string_view text) const {
+    const auto found = zeroed_.find(text);
+    return found != zeroed_.end() && found->second >= 2 && sums_.count(text) > 0;
+  }
   bool is_window_name(std::string_view text) const { return window_names_.count(text) > 0; }
   bool is_window_literal(double number) const { return window_literals_.count(number) > 0; }
   // The largest N that the file writes as a number; 0 when it writes none.
@@ -111,6 +117,8 @@ class Scan {
   std::vector<Definition> functions_;
   std::unordered_map<std::string_view, std::vector<Definition>> by_name_;
   std::unordered_map<std::string_view, const Stmt*> classes_;
+  std::set<std::string_view> sums_;                // names that something is added to
+  std::map<std::string_view, int> zeroed_;         // by name: places that set it to 0
   std::set<std::string_view> counters_;            // names that count up by one
   std::set<std::string_view> gradient_functions_;  // names that hold what value_and_grad made
   std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_, grouped_;

@@ -53,6 +53,8 @@ const Nest& Scan::nest(const Stmt* loop) const {
 std::uint32_t Scan::call_effects(const Expr* call) const {
   const auto name = called_name(call);
   const auto on = receiver(call);
+  for (const auto& [keyword, value] : call->keywords)  // Trainer(..., compute_loss_func=f) trains with f
+    if (keyword == "compute_loss_func") return kDoesBackward | kDoesStep;
   if (name == "backward" || name == "manual_backward" || name == "value_and_grad" || name == "gradient" ||
       name == "backward_step" || (name == "grad" && contains_any(on, {"autograd", "jax"})))
     return kDoesBackward;

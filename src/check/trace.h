@@ -50,6 +50,7 @@ struct ScheduleFact {
   double warmup = -1;
   int line = 0;
   bool prepared = false;
+  bool restarts = false;    // the length is that of one cycle of many
   bool fractional = false;  // stepped with a number that tells it where it is
   bool per_epoch = false;   // counts epochs by nature
   std::string name;
@@ -65,6 +66,7 @@ struct Trace {
   double accumulation = 0;       // N as the program used it; 0: it never did
   double loop_window = 0;        // micro-batches of an inner loop without a step
   bool dynamic_windows = false;  // ... whose number varies by design
+  bool token_windows = false;    // ... because they end with a number of tokens
   bool micro_loop_named = false;
   bool speaks_of_accumulation = true;  // some function that ran does
   bool window_by_loop = false;         // windows come from an inner loop over micro-batches

@@ -176,7 +176,7 @@ void Library::collect(Terms gradient, int optimizer) {
   }
 }
 
-void Library::schedule_step(const Value& scheduler, int line) {
+void Library::schedule_step(const Value& scheduler, int line, bool at) {
   int id = 0;
   if (scheduler.is(Type::Object)) {
     id = scheduler.heap->id;
@@ -195,6 +195,7 @@ void Library::schedule_step(const Value& scheduler, int line) {
     }
   }
   ScheduleFact& fact = m.trace_.schedules[static_cast<std::size_t>(id)];
+  fact.fractional = fact.fractional || at;
   const bool prepared = fact.prepared && m.accelerate_.used && m.accelerate_.adjusts_scheduler;
   if (prepared && !m.accelerate_.sync) return;
   event(EventKind::SchedulerStep, line);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -74,6 +76,11 @@ inline std::string_view receiver(const Expr* call) {
   const Expr* function = callee(call);
   return function && function->kind == ExprKind::Attribute && function->kids[0] ? function->kids[0]->source
                                                                                 : std::string_view{};
+}
+
+inline bool is_call_of(const Expr* call, std::initializer_list<std::string_view> names) {
+  if (call->kind != ExprKind::Call || !callee(call)) return false;
+  return std::find(names.begin(), names.end(), callee(call)->text) != names.end();
 }
 
 }  // namespace batchwright::check

@@ -1,0 +1,14 @@
+# expect: ok
+import torch.nn.functional as F
+from transformers import Trainer, TrainingArguments
+
+from parts import data, net
+
+
+def objective(outputs, labels, num_items_in_batch=None):
+    flat = F.cross_entropy(outputs.logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    return flat / num_items_in_batch
+
+
+args = TrainingArguments("out", gradient_accumulation_steps=8, per_device_train_batch_size=2)
+Trainer(net, args, train_dataset=data, compute_loss_func=objective).train()
