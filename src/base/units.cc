@@ -42,6 +42,7 @@ std::string three_digits(double value) {
   const double size = std::abs(value);
   if (size >= 99.95) return fmt::format("{:.0f}", value);
   if (size >= 9.995) return fmt::format("{:.1f}", value);
+  if (size < 0.005) return "0.00";  // not -0.00
   return fmt::format("{:.2f}", value);
 }
 
@@ -116,7 +117,8 @@ std::string format_seconds(double seconds) {
 std::string format_seconds_interval(double value, double low, double high) {
   constexpr double kUnreadable = 1e4;  // of the value's unit: then the unit of the interval's wider end
   const double widest = std::max({std::abs(value), std::abs(low), std::abs(high)});
-  const bool in_units_of_widest = std::isfinite(widest) && widest >= kUnreadable * second_unit(value).first;
+  const bool in_units_of_widest =
+      std::isfinite(widest) && (value == 0 || widest >= kUnreadable * second_unit(value).first);
   const auto [factor, name] = second_unit(in_units_of_widest ? widest : value);
   return fmt::format("{} {} [{}, {}]", three_digits(value / factor), name, three_digits(low / factor),
                      three_digits(high / factor));

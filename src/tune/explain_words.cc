@@ -70,8 +70,9 @@ std::string phase_sentence(const Explanation& explanation, const Observation& sl
   if (most != nullptr && sum > 0)
     text +=
         fmt::format(", {} of it in {}", format_percent(most->seconds_per_micro_step / sum, 0), most->phase);
-  return text + fmt::format(": {} pays it {:.0f} times, {} {:.0f} times.", name(slowest), slowest.micro_steps,
-                            name(chosen), chosen.micro_steps);
+  return text +
+         fmt::format(": {} pays it {:.0f} times, {} {}.", name(slowest), slowest.micro_steps, name(chosen),
+                     chosen.micro_steps == 1 ? "once" : fmt::format("{:.0f} times", chosen.micro_steps));
 }
 
 }  // namespace

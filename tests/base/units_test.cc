@@ -45,6 +45,8 @@ TEST(Format, KeepsThreeDigitsAndAUnit) {
   EXPECT_EQ(format_seconds(7500), "2 h 05 min");
   EXPECT_EQ(format_seconds_interval(0.238, 0.231, 0.246), "238 ms [231, 246]");
   EXPECT_EQ(format_seconds_interval(0.971, 0.712, 1.241), "971 ms [712, 1241]");
+  EXPECT_EQ(format_seconds_interval(0, 0, 733e-6), "0.00 us [0.00, 733]");
+  EXPECT_EQ(format_seconds_interval(-1e-10, -89.5e-6, 367e-6), "0.00 us [-89.5, 367]");
   EXPECT_EQ(format_seconds_interval(2e-12, -0.481, 0.561), "0.00 ms [-481, 561]");
   EXPECT_EQ(format_percent(0.172), "17.2 %");
 }
