@@ -85,11 +85,14 @@ std::string json_with_value(const std::string& text, std::span<const std::string
 
 // Names under which scripts and frameworks take the folder that they write to.
 bool names_an_output(std::string name) {
-  static constexpr std::array<std::string_view, 20> kNames = {
+  static constexpr std::array<std::string_view, 32> kNames = {
       "output_dir",  "out_dir",        "outdir",          "output",           "output_path",
       "save_dir",    "save_path",      "ckpt_dir",        "log_dir",          "logdir",
       "logging_dir", "run_dir",        "work_dir",        "workdir",          "result_dir",
-      "results_dir", "checkpoint_dir", "checkpoints_dir", "default_root_dir", "o"};
+      "results_dir", "checkpoint_dir", "checkpoints_dir", "default_root_dir", "o",
+      "out",         "out_path",       "out_folder",      "outputs",          "output_folder",
+      "save_folder", "save_to",        "exp_dir",         "experiment_dir",   "log_folder",
+      "results",     "artifacts_dir"};
   name.erase(0, name.find_first_not_of('-'));
   if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) name.erase(0, dot + 1);
   for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

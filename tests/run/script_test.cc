@@ -50,6 +50,8 @@ TEST(CheckScript, RefusesToWriteIntoAFolderThatHoldsSomething) {
     return ScriptCommand{.words = words};
   };
   for (const auto& words : std::vector<std::vector<std::string>>{{"--output_dir", used},
+                                                                 {"--out", used},
+                                                                 {"--save-to=" + used},
                                                                  {"--output-dir=" + used},
                                                                  {"hydra.run.out_dir=" + used},
                                                                  {"-o", used},
