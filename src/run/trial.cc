@@ -160,9 +160,14 @@ std::string TrialRecord::mismatch() const {
   const std::int64_t wanted = asked.micro_batch * asked.accumulation_steps;
   const std::int64_t examples = seen_examples == 0 ? wanted : seen_examples;
   if (examples == wanted && micro_steps == asked.accumulation_steps) return "";
-  return fmt::format(
-      "asked for {} ({} micro-steps of {} examples), and saw {} micro-steps and {} examples a step",
-      to_string(asked), asked.accumulation_steps, asked.micro_batch, micro_steps, seen_examples);
+  const auto counted = [](std::int64_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  const bool never_accumulates = micro_steps == 1 && seen_examples == asked.micro_batch;
+  return fmt::format("asked for {} ({} of {}), and saw {} and {} a step{}", to_string(asked),
+                     counted(asked.accumulation_steps, "micro-step"), counted(asked.micro_batch, "example"),
+                     counted(micro_steps, "micro-step"), counted(seen_examples, "example"),
+                     never_accumulates ? ": does the command pass {accum} on?" : "");
 }
 
 Trial TrialRecord::finish(Outcome outcome, std::string reason) const {
