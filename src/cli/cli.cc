@@ -98,7 +98,8 @@ void require_values(const CLI::App& app, const std::string& verb, int argc, char
     const std::string_view value = apart ? argv[i + 1] : std::string_view(word).substr(equals + 1);
     if (value.empty() || (apart && value.starts_with("--"))) {
       throw Error(ErrorKind::Usage, name, "needs a value",
-                  fmt::format("`batchwright {} --help` lists the options", verb));
+                  apart && value.size() > 2 ? fmt::format("Write {}={} if that is the value", name, value)
+                                            : fmt::format("`batchwright {} --help` lists the options", verb));
     }
   }
 }

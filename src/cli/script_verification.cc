@@ -58,7 +58,9 @@ std::string words_of(Equivalent verdict) {
 std::string headline(const tune::Equivalence& equivalence) {
   switch (equivalence.verdict) {
     case Equivalent::Same:
-      return "Equivalent: every split that was run trains alike.";
+      return "Equivalent in the steps that were compared: every split that was run trains alike. More "
+             "--steps than "
+             "an epoch has compare its last, partial window too.";
     case Equivalent::Different:
       return "NOT equivalent: how the batch is cut changes what is learnt.";
     case Equivalent::CannotTell:
