@@ -128,15 +128,16 @@ class Machine {
   Flow execute_try(const Stmt* statement);
   void execute_assign(const Stmt* statement);
   void execute_augmented(const Stmt* statement);
+  void define(const Stmt* statement);
+  bool asks_of_set_up(const Expr* condition);
+  bool decide(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
+  bool decide_open(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
+  // machine_assign.cc
   void assign(const Expr* target, Value value, const Expr* source);
   void assign_attribute(const Expr* target, Value value);
   void assign_subscript(const Expr* target, Value value);
   void tag_by_name(std::string_view name, Value& value, const Expr* source);
   void note_effective_batch(const Value& steps);
-  void define(const Stmt* statement);
-  bool asks_of_set_up(const Expr* condition);
-  bool decide(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
-  bool decide_open(const Expr* condition, std::uint32_t then_effects, std::uint32_t else_effects);
   // machine_options.cc: what a condition or a value is when no option is set.
   std::optional<bool> default_side(const Expr* condition);
   std::optional<Value> default_value(const Expr* expression);

@@ -164,6 +164,11 @@ Value Machine::opaque_call(Arguments& arguments, std::string_view callee) {
       return sequence_value({cut, Value{}});
     return cut;
   }
+  for (const Value& value : arguments.positional)
+    if (value.is(Type::Sequence) && value.heap->items.empty()) {
+      value.heap->items.emplace_back();
+      value.heap->uniform = value.heap->filled_elsewhere = true;
+    }
   Value result = symbol_value(arguments.call);
   const int made = result.terms->front().symbol;
   note_modules(trace_.symbols[static_cast<std::size_t>(made)], arguments, callee);

@@ -116,6 +116,7 @@ struct Heap {
   int id = 0;  // optimizers and schedulers: index into the machine's tables
   bool uniform = false;
   bool prepared = false;
+  bool filled_elsewhere = false;  // an empty list that other code was given: one open item stands for its own
   std::vector<Value> items;
   std::map<std::string, Value, std::less<>> fields;
   const Stmt* definition = nullptr;
