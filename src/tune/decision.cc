@@ -61,7 +61,8 @@ void add_times(Decision& decision, const TimingTable& table, double confidence) 
 void add_saving(Decision& decision) {
   for (std::size_t i = 0; i < decision.trials.size(); ++i) {
     const auto& relative = decision.trials[i].relative;
-    if (!relative || i == decision.recommended) continue;
+    // A tie may come out ahead of the recommended one, which then saves nothing.
+    if (!relative || i == decision.recommended || relative->mid <= 1) continue;
     if (!decision.slowest || relative->mid > decision.trials[*decision.slowest].relative->mid)
       decision.slowest = i;
   }
