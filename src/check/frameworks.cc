@@ -33,8 +33,8 @@ bool Library::accelerate_method(Value& object, std::string_view name, Arguments&
     out = object_value(Role::NoSync);
     const Value* enabled = name == "no_backward_sync" ? arguments.get(1, "enabled") : nullptr;
     // no_sync(use), which some base classes have
-    if (name == "no_sync" && !given.empty() && (given[0].is_bool || is_test(arguments.call->kids[1])))
-      enabled = given.data();
+    const bool tested = arguments.call && arguments.call->kids.size() > 1 && is_test(arguments.call->kids[1]);
+    if (name == "no_sync" && !given.empty() && (given[0].is_bool || tested)) enabled = given.data();
     const auto known = enabled ? m.truth(*enabled) : std::optional<bool>(true);
     if (!known) m.trace_.open_exchange = true;
     out.heap->count = known && !*known ? -1 : 0;

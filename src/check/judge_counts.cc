@@ -68,7 +68,7 @@ void judge_mean_by_count(const Module& module, const Scan& scan, Judgement& out)
                         value->kids[0]->source == name;
     if (value->kind == ExprKind::Call && labelled)
       outputs.insert(name);
-    else if (value->kind == ExprKind::Attribute && value->text == "loss" &&
+    else if (value->kind == ExprKind::Attribute && value->text == "loss" && value->kids[0] &&
              outputs.count(value->kids[0]->source))
       means.insert(name);
     else if (is_call_of(value, {"cross_entropy"}) && !reduces)
@@ -81,7 +81,7 @@ void judge_mean_by_count(const Module& module, const Scan& scan, Judgement& out)
   for (const Expr* division : loss_divisions(module)) {
     const Expr *above = division->kids[0], *below = division->kids[1];
     const bool mean = (means.count(above->source) && !others.count(above->source)) ||
-                      (above->kind == ExprKind::Attribute && above->text == "loss" &&
+                      (above->kind == ExprKind::Attribute && above->text == "loss" && above->kids[0] &&
                        outputs.count(above->kids[0]->source));
     const bool count = counts.count(below->source) && !others.count(below->source);
     if (!mean || !count) continue;

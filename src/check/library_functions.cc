@@ -25,7 +25,7 @@ Value Library::call(const std::string& dotted, Arguments& arguments) {
   const auto name = last_part(dotted);
   Value out;
   if (const Value* loss = arguments.keyword("compute_loss_func");
-      loss && (loss->is(Type::Function) || loss->is(Type::Lambda)))
+      loss && arguments.call && (loss->is(Type::Function) || loss->is(Type::Lambda)))
     m.run_loss_function(*loss, arguments.call);
   if (builtin(name, arguments, out) || iteration(name, arguments, out) ||
       functional(dotted, name, arguments, out) || tensor_function(dotted, name, arguments, out) ||

@@ -293,7 +293,7 @@ Flow Machine::execute_while(const Stmt* statement) {
   truncated = true;
   const Nest& nest = scan_.nest(statement);
   if (nest.backward && !nest.step && statement->value && statement->value->kind == ExprKind::Compare &&
-      scan_.restarts(statement->value->kids[0]->source))
+      statement->value->kids[0] && scan_.restarts(statement->value->kids[0]->source))
     limit = 12;  // its condition ends it
   double done = 0;
   Flow flow = Flow::Normal;
