@@ -11,7 +11,12 @@ using Type = Value::Type;
 
 Role Library::role_of(const Value& object) const {
   if (object.is(Type::Object)) return object.heap->role;
-  if (object.opaque() && object.name && !object.has_terms()) return role_of_name(*object.name);
+  if (object.opaque() && object.name && !object.has_terms()) {
+    const Role named = role_of_name(*object.name);
+    return named == Role::None && !m.scan_.names_optimizer() && m.scan_.drives(last_part(*object.name))
+               ? Role::Engine
+               : named;
+  }
   return Role::None;
 }
 

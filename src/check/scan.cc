@@ -35,6 +35,7 @@ Scan::Scan(const Module& module, std::string_view source) : source_(source), opt
       if (name == "step" || name == "apply_gradients" || name == "minimize")
         step_receivers_.insert(last_part(receiver(part)));
       if (name == "step" && part->kids.size() > 1) step_receivers_.insert(last_part(part->kids[1]->source));
+      if (name == "backward" && part->kids.size() > 1) drivers_.insert(last_part(receiver(part)));
       if (zeroes_by_name(name)) zero_receivers_.insert(last_part(receiver(part)));
       if (name == "MultiSteps") accumulates_ = true;
     });

@@ -92,6 +92,8 @@ class Scan {
   // Whether anything that is stepped is named like an optimizer, a gradient scaler or an engine.
   bool names_optimizer() const;
   bool zeroes(std::string_view receiver) const { return zero_receivers_.count(receiver) > 0; }
+  // Whether it takes losses backward and steps: DeepSpeed's engine, or one that is made like it.
+  bool drives(std::string_view receiver) const { return steps(receiver) && drivers_.count(receiver) > 0; }
   // Whether its parameter groups are looked at, as only an optimizer's are.
   bool groups(std::string_view receiver) const { return grouped_.count(receiver) > 0; }
   bool mentions(std::string_view word) const { return source_.find(word) != std::string_view::npos; }
@@ -121,7 +123,7 @@ class Scan {
   std::map<std::string_view, int> zeroed_;         // by name: places that set it to 0
   std::set<std::string_view> counters_;            // names that count up by one
   std::set<std::string_view> gradient_functions_;  // names that hold what value_and_grad made
-  std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_, grouped_;
+  std::set<std::string_view> called_, window_names_, step_receivers_, zero_receivers_, grouped_, drivers_;
   std::set<double> window_literals_;
   std::set<std::string_view> window_iterables_, looped_, parameters_, micro_bounds_;
   mutable std::unordered_map<const Stmt*, std::uint32_t> effects_;
