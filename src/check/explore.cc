@@ -146,8 +146,10 @@ Judgement explore(const Module& module, const Scan& scan) {
   for (const auto& definition : scan.functions()) {
     const Stmt* owner = definition.owner;
     if (!owner || explorer.reached.count(definition.function)) continue;
-    const bool lightning = derives_from(scan, owner, "LightningModule");
-    const bool trainer = !lightning && derives_from(scan, owner, "Trainer");
+    const bool trainer = derives_from(scan, owner, "Trainer");
+    // A base class elsewhere may be Lightning's: nothing but Lightning is told how it shall optimise.
+    const bool lightning = derives_from(scan, owner, "LightningModule") ||
+                           (!trainer && !owner->bases.empty() && scan.mentions("automatic_optimization"));
     if (lightning && definition.function->text == "training_step")
       explorer.from([owner](Machine& machine) { machine.run_lightning(owner); });
     else if (trainer && definition.function->text == "training_step")

@@ -137,6 +137,14 @@ bool Library::training_method(Value& object, Role role, std::string_view name, A
     gluon_step(object, given[0]);
     return true;
   }
+  if (name == "multiply_grads" && !given.empty()) {  // fairseq's optimizers
+    scale_gradients(given[0], "*", m.line_);
+    return true;
+  }
+  if (name == "optimizer_step" && is_one_of(receiver, {"xm", "xla_model"}) && !given.empty()) {
+    step(optimizer_id(given[0]), m.line_, false);
+    return true;
+  }
   if (name == "step" || name == "optimizer_step") {
     if (role == Role::Engine) return false;
     const bool lone =

@@ -22,7 +22,8 @@ Flow Machine::execute_with_from(const Stmt* statement, std::size_t item) {
   if (item == statement->items.size()) return execute(statement->body);
   const auto& [context, target] = statement->items[item];
   const bool exchanges = context && (scan_.effects(context) & kEntersContext);
-  if (exchanges && context->kind == ExprKind::Binary && context->text == "and") {
+  if (exchanges && context->kind == ExprKind::Binary && context->text == "and" &&
+      (scan_.effects(statement->body) & kDoesBackward)) {
     // `with a() and b()` enters b() only.
     trace_.context_line = statement->line;
     trace_.unentered_context = true;
