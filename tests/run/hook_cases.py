@@ -71,6 +71,12 @@ scaler = torch.amp.GradScaler("cpu", init_scale=scale) if case.startswith("scale
 loader = DataLoader(data, batch_size=micro, shuffle=True, num_workers=2 if case == "workers" else 0)
 average = None
 losses = []
+helper = torch.compile(lambda inputs: inputs * 1.0, backend="eager") if case == "compile_helper" else None
+compiled_loss = None
+
+
+def loss_of(inputs, labels):
+    return torch.nn.functional.cross_entropy(model(inputs).float(), labels) / accum
 
 
 def outputs_of(inputs):
@@ -82,6 +88,16 @@ def outputs_of(inputs):
 
 
 def micro_step(inputs, labels):
+    global compiled_loss
+    if case == "compile_function" or case == "compile_later" and len(losses) > 20:
+        if compiled_loss is None:
+            compiled_loss = torch.compile(loss_of, backend="aot_eager", fullgraph=True)
+        loss = compiled_loss(inputs, labels)
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+    if helper is not None:
+        inputs = helper(inputs)
     with torch.autocast("cpu", torch.bfloat16) if scaler else contextlib.nullcontext():
         loss = torch.nn.functional.cross_entropy(outputs_of(inputs).float(), labels) / accum
     (scaler.scale(loss) if scaler else loss).backward()

@@ -16,6 +16,7 @@ _LONGEST_TAPE = 1 << 15  # entries of a script that reads data for minutes witho
 
 
 def install(torch, probe):
+    _compiled(torch, probe)
     _forward(torch, probe)
     _backward(torch, probe)
     _gradient_scaler(torch, probe, *_optimizer(torch, probe))
@@ -27,14 +28,58 @@ def install(torch, probe):
         probe.tape.evidence.install()
 
 
+# ---- functions that torch.compile makes
+def _compiled(torch, probe):
+    """What is compiled is traced, through the functions that stand here too: those of a module's call can be traced from the
+    first compiled function on. A call of it is the beginning of a forward pass, and its first tensor says how many examples
+    there are where no module's call does."""
+    original = getattr(torch, "compile", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def compile(model=None, *args, **kwargs):
+        if model is None:
+            return lambda given: compile(given, *args, **kwargs)
+        made = original(model, *args, **kwargs)
+        if isinstance(model, torch.nn.Module) or not callable(made):
+            return made
+        probe.make_traceable()
+        return _watched_function(torch, probe, made)
+
+    torch.compile = compile
+
+
+def _watched_function(torch, probe, made):
+    watch, happened, Tensor = probe.watch, probe.tape.on_compiled, torch.Tensor
+    grad_enabled, is_compiling = torch.is_grad_enabled, _is_compiling(torch)
+
+    @functools.wraps(made)
+    def compiled(*args, **kwargs):
+        if not is_compiling() and not watch.busy and grad_enabled():
+            tensor = _first_tensor(Tensor, (args, kwargs))
+            if tensor is not None:
+                watch.record((happened, watch.mark(), _shape(tensor), None))
+        return made(*args, **kwargs)
+
+    return compiled
+
+
+def _is_compiling(torch):
+    """True while torch.compile traces, which takes it for a constant."""
+    return getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+
+
 # ---- forward
 def _forward(torch, probe):
     """A global hook until the first module is called for training; then only calls of its class are looked at."""
     from torch.nn.modules.module import register_module_forward_pre_hook
 
-    see = _see_forward(torch, probe)
+    see, is_compiling = _see_forward(torch, probe), _is_compiling(torch)
 
     def find_outermost(module, args):
+        if is_compiling():
+            return
         if not (module.training and torch.is_grad_enabled()) or probe.watch.busy:
             return
         finder.remove()
@@ -50,8 +95,11 @@ def _watch(torch, probe, module, see):
     kind = type(module)
     original, grad_enabled, Tensor = kind.__call__, torch.is_grad_enabled, torch.Tensor
     watch, record, happened = probe.watch, probe.watch.record, probe.tape.on_forward
+    is_compiling = _is_compiling(torch)
 
     def __call__(called, *args, **kwargs):
+        if is_compiling():
+            return original(called, *args, **kwargs)
         if called is module and not watch.busy and called.training and grad_enabled():
             if watch.looking or kwargs or not args or type(args[0]) is not Tensor:
                 see(args, kwargs)
@@ -63,7 +111,10 @@ def _watch(torch, probe, module, see):
         return original(called, *args, **kwargs)
 
     __call__.__wrapped__ = original
-    kind.__call__ = quick("Call", watch, original, __call__, module, grad_enabled, Tensor)
+    kind.__call__ = __call__
+    if not probe.traceable:
+        kind.__call__ = quick("Call", watch, original, __call__, module, grad_enabled, Tensor)
+        probe.make_call_traceable = lambda: setattr(kind, "__call__", __call__)
 
 
 def _see_forward(torch, probe):

@@ -38,6 +38,8 @@ class Probe:
         self.masks = []
         self.loss_scale = None  # of a gradient scaler
         self.outermost = None
+        self.traceable = False  # what stands in a module's call is Python, because torch.compile may trace it
+        self.make_call_traceable = None
 
     def _first_mark(self):
         """Which device it is can be told at the first moment, not when torch is imported."""
@@ -69,6 +71,12 @@ class Probe:
         if watch.looking:
             self.looked = now
         watch.wake = 0 if watch.looking else min(self.looked + _LOOK_NS, self.flushed + _FLUSH_NS)
+
+    def make_traceable(self):
+        self.traceable = True
+        if self.make_call_traceable is not None:
+            self.make_call_traceable()
+            self.make_call_traceable = None
 
     def flush(self, ending=False):
         """Reads the tape and tells the steps that it holds; ends the process after the last one that is wanted."""

@@ -11,8 +11,8 @@ class Tape:
     # Python looks up the attributes of an object with more than 30 of them the slow way, unless they are slots.
     __slots__ = ("device", "evidence", "explicit", "steps", "begin", "step_end", "optimizers_of_a_step",
                  "last_optimizer", "last_optimizers", "optimizers", "micro_steps", "examples", "padded", "tokens",
-                 "micro_examples", "micro_padded", "input", "forward", "backward", "optimizer", "collective",
-                 "forward_begin", "backward_begin", "optimizer_begin", "inside", "loss", "norm_squared", "rate")
+                 "micro_examples", "micro_padded", "compiled_examples", "input", "forward", "backward", "optimizer",
+                 "collective", "forward_begin", "backward_begin", "optimizer_begin", "inside", "loss", "norm_squared", "rate")
 
     def __init__(self):
         self.device = None  # known at the first moment
@@ -26,7 +26,7 @@ class Tape:
 
     def _new_window(self):
         self.micro_steps = self.examples = self.padded = 0
-        self.micro_examples = self.micro_padded = 0
+        self.micro_examples = self.micro_padded = self.compiled_examples = 0
         self.input = self.forward = self.backward = self.optimizer = self.collective = 0
         self.forward_begin = self.loss = self.norm_squared = self.rate = self.tokens = None
         self.optimizers = None
@@ -44,6 +44,15 @@ class Tape:
             if tokens and len(shape) == 2:
                 self.micro_padded += shape[0] * shape[1]
 
+    def on_compiled(self, now, shape, _):
+        """A compiled function is called, and may call the model inside, where nobody sees it."""
+        if self.forward_begin is None:
+            self.forward_begin = now
+            if self.begin is None:
+                self.begin = now
+        if shape and shape[0] > self.compiled_examples:
+            self.compiled_examples = shape[0]
+
     def on_backward(self, now, _, __):
         self.backward_begin = now
         if self.begin is None:
@@ -52,9 +61,9 @@ class Tape:
             self.forward += now - self.forward_begin
             self.forward_begin = None
         self.micro_steps += 1
-        self.examples += self.micro_examples
+        self.examples += self.micro_examples or self.compiled_examples
         self.padded += self.micro_padded
-        self.micro_examples = self.micro_padded = 0
+        self.micro_examples = self.micro_padded = self.compiled_examples = 0
 
     def on_backward_end(self, now, _, __):
         self.backward += now - self.backward_begin
