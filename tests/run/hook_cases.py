@@ -71,7 +71,7 @@ scaler = torch.amp.GradScaler("cpu", init_scale=scale) if case.startswith("scale
 loader = DataLoader(data, batch_size=micro, shuffle=True, num_workers=2 if case == "workers" else 0)
 average = None
 losses = []
-helper = torch.compile(lambda inputs: inputs * 1.0, backend="eager") if case == "compile_helper" else None
+helper = torch.compile(lambda inputs: inputs * 1.0, backend="eager") if case == "compile_later" else None
 compiled_loss = None
 
 
