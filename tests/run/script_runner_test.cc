@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Hook, WaysToTrain,
                          ::testing::Values("plain", "two_optimizers", "scaler", "compile", "checkpointing",
                                            "checkpointing_reentrant", "workers", "closure", "average",
                                            "compile_in_place", "scaler_skips", "two_calls", "nested",
-                                           "compile_function", "compile_later", "compile_helper"),
+                                           "compile_function", "compile_later"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 // batchwright.step() and the callbacks: beside what the hook sees, and where it sees nothing.
