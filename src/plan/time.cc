@@ -39,7 +39,7 @@ constexpr double kUnfusedTraffic = 2.2;
 constexpr double kScoreForward[] = {5, 6}, kScoreBackward[] = {6, 7};
 // Between nodes of 8 devices, a device's share of the network (mosaicml/llm-foundry: 1600 Gb/s a node).
 constexpr double kNetworkBytesPerSecond = 100e9;
-constexpr double kNodeDevices = 8, kHiddenCommunication = 0.85, kDdpHidden = 0.0;
+constexpr double kNodeDevices = 8, kHiddenCommunication = 0.85;
 
 // Hooks of ZeRO-3 and FSDP around every block, forward and backward: QwenLM's full training of 1.8B on one
 // device and of 7B on two takes 0.26 and 0.5 s a micro-step however short its sequences, fms-acceleration's
@@ -233,10 +233,9 @@ TimeParts TimeModel::predict(const Split& split) const {
     double bytes = 2 * trained * precision_.gradient * (n - 1) / n;
     if (shards_weights(request_)) bytes += 2 * steps * shape_.parameters * precision_.product * (n - 1) / n;
     const double seconds = bytes / (0.7 * link);
-    // Hidden behind the computation it overlaps with, as far as that lasts.
-    const double hidden = std::min(
-        seconds, kHiddenCommunication * device_time * (shards_weights(request_) ? 1 : kDdpHidden / steps));
-    parts.communication = seconds - hidden;
+    // Gathered weights hide behind the computation, as far as that lasts; gradients under DDP hardly do.
+    const double hidden = shards_weights(request_) ? kHiddenCommunication * device_time : 0;
+    parts.communication = seconds - std::min(seconds, hidden);
   }
   return parts;
 }
